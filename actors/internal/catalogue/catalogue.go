@@ -4,6 +4,7 @@ package catalogue
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -46,6 +47,7 @@ type Catalogue struct {
 	shelves map[place]*shelf
 	recent  ring.Ring[*shelf] // the least recently asked for first
 	open    map[audience]*ring.Ring[*Session]
+	changes map[place]*uint64 // announced by sessions whose class is not known; by server and method
 }
 
 // place is where a list belongs.
@@ -53,9 +55,6 @@ type place struct {
 	audience
 	method string
 }
-
-// audience is who sees the same of a server.
-type audience struct{ server, class string }
 
 // List is what a server has listed. It is read-only.
 type List struct {
@@ -130,7 +129,7 @@ type Answer struct {
 
 // New returns a catalogue without lists.
 func New() *Catalogue {
-	return &Catalogue{shelves: map[place]*shelf{}, open: map[audience]*ring.Ring[*Session]{}}
+	return &Catalogue{shelves: map[place]*shelf{}, open: map[audience]*ring.Ring[*Session]{}, changes: map[place]*uint64{}}
 }
 
 // Ask answers a question.
@@ -144,7 +143,7 @@ func (c *Catalogue) Ask(q Question, now time.Time) Answer {
 		return Answer{Wait: own.listing}
 	case sh.listing != nil && (open && sh.listing.On == q.Key || !open && (sh.shared == nil || sh.mustList(q, now))):
 		return Answer{Wait: sh.listing}
-	case open && (own == nil || own.list == nil || own.seen < sh.changes || own.list.expired(now)):
+	case open && (own == nil || own.list == nil || own.seen < sh.changed() || own.list.expired(now)):
 		return c.run(sh, q.Key, q.Of)
 	case own != nil && own.list != nil && (open || !q.Fresh): // also while the session has lost its connection
 		return Answer{List: own.list, Stale: !open, Until: own.list.Until}
@@ -152,7 +151,7 @@ func (c *Catalogue) Ask(q Question, now time.Time) Answer {
 		return c.first(sh, q)
 	}
 	if by := sh.backers().First(); by != nil && sh.listing == nil && by.listing == nil && !now.Before(sh.retryAt) {
-		switch due := by.seen < sh.changes || sh.shared.expired(now); {
+		switch due := by.seen < sh.changed() || sh.shared.expired(now); {
 		case !due:
 			sh.tries = 0
 		case sh.tries < maxTries:
@@ -170,41 +169,9 @@ func (c *Catalogue) Ask(q Question, now time.Time) Answer {
 	return a
 }
 
-// first begins a listing for a key without a session: on one of its audience that is open and idle, or else on the one
-// that the listing opens.
-func (c *Catalogue) first(sh *shelf, q Question) Answer {
-	if by := c.idle(sh, q); by != nil {
-		if h := by.heldOf(sh.method, sh); h != nil && h.listing != nil {
-			return Answer{Wait: h.listing}
-		}
-		return c.run(sh, by.key, by)
-	}
-	a := c.run(sh, q.Key, q.Of)
-	a.Run.Remember = a.Run.Remember && !q.Fresh
-	return a
-}
-
-// idle returns an open session that may list for the key of a question, or nil. It looks at the first few.
-func (c *Catalogue) idle(sh *shelf, q Question) *Session {
-	of := c.open[sh.audience]
-	if of == nil || q.Idle == nil {
-		return nil
-	}
-	looks := 0
-	for by := range of.All() {
-		if looks++; looks > maxLooks {
-			break
-		}
-		if q.Idle(by.key) {
-			return by
-		}
-	}
-	return nil
-}
-
 // run begins a listing on the session of a key. of is that session, or nil if there is none.
 func (c *Catalogue) run(sh *shelf, on messages.Key, of *Session) Answer {
-	l := &Listing{On: on, Done: make(chan struct{}), shelf: sh, opened: 1, seen: sh.changes}
+	l := &Listing{On: on, Done: make(chan struct{}), shelf: sh, opened: 1, seen: sh.changed()}
 	switch {
 	case of == nil:
 	case of.open:
@@ -264,62 +231,6 @@ func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *message
 	return replaced, unsaved && !list.Stored
 }
 
-// Opened notes that a session has a connection. What it has announced meanwhile is not known: it lists again. class
-// is that of the session, or "" if it is not known.
-func (c *Catalogue) Opened(s *Session, key messages.Key, class string, now time.Time) {
-	c.Lost(s, now)
-	s.opened++
-	s.key, s.open, s.told = key, true, nil
-	for _, h := range s.lists {
-		h.list = nil
-	}
-	if class != "" && class != mcpbridge.OwnListClass(key.Scope) {
-		c.join(s, audience{key.Server, class})
-	}
-}
-
-// join notes that an open session may list for an audience.
-func (c *Catalogue) join(s *Session, of audience) {
-	if s.node.In != nil && s.of == of {
-		return
-	}
-	c.leave(s)
-	if c.open[of] == nil {
-		c.open[of] = &ring.Ring[*Session]{}
-	}
-	s.of = of
-	c.open[of].Push(&s.node, s)
-}
-
-// leave takes an open session out of its audience.
-func (c *Catalogue) leave(s *Session) {
-	if s.node.In == nil {
-		return
-	}
-	if s.node.In.Remove(&s.node); c.open[s.of].Count == 0 {
-		delete(c.open, s.of)
-	}
-}
-
-// Separate notes that a session may list something else from now on, because its scope has set what servers may list
-// by. A listing on it that is under way is of the time before.
-func (c *Catalogue) Separate(s *Session) {
-	c.leave(s)
-	s.opened++
-}
-
-// Lost notes that a session has no connection. Its scope keeps its list.
-func (c *Catalogue) Lost(s *Session, now time.Time) {
-	c.leave(s)
-	s.lost(now)
-}
-
-// Closed notes that a session has ended.
-func (c *Catalogue) Closed(s *Session, now time.Time) {
-	c.Lost(s, now)
-	s.lists = nil
-}
-
 // Changed notes that a session announces a change of what it lists. Other sessions of its class may not be told: they list
 // again as well. class is that of the session, or "" if it is not known.
 func (c *Catalogue) Changed(s *Session, class, method string) {
@@ -331,9 +242,21 @@ func (c *Catalogue) Changed(s *Session, class, method string) {
 	if h := s.lists[method]; h != nil {
 		sh = h.shelf
 	}
-	if sh != nil {
+	switch {
+	case sh != nil:
 		sh.changes++
+	case class == "":
+		*c.changesOf(s.key.Server, method)++
 	}
+}
+
+// changesOf returns how many changes of a server's list sessions have announced whose class is not known.
+func (c *Catalogue) changesOf(server, method string) *uint64 {
+	of := place{audience{server: server}, method}
+	if c.changes[of] == nil {
+		c.changes[of] = new(uint64)
+	}
+	return c.changes[of]
 }
 
 // Forget forgets the lists of a server.
@@ -343,6 +266,7 @@ func (c *Catalogue) Forget(server string) {
 			c.remove(sh)
 		}
 	}
+	maps.DeleteFunc(c.changes, func(of place, _ *uint64) bool { return of.server == server })
 }
 
 // placeOf returns where the list of a key belongs.
@@ -359,7 +283,7 @@ func (c *Catalogue) shelfOf(key messages.Key, class, method string) *shelf {
 	at := c.placeOf(key, class, method)
 	sh := c.shelves[at]
 	if sh == nil {
-		sh = &shelf{place: at, voices: map[string]*ring.Ring[*held]{}, scopes: map[string]struct{}{}}
+		sh = &shelf{place: at, others: c.changesOf(key.Server, method), voices: map[string]*ring.Ring[*held]{}, scopes: map[string]struct{}{}}
 		c.shelves[at] = sh
 	}
 	c.recent.Remove(&sh.node)

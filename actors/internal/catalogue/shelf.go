@@ -18,6 +18,7 @@ type shelf struct {
 	private bool     // each scope of the class has a shelf of its own
 	listing *Listing // that those without a session wait for, or nil
 	changes uint64   // that sessions of the class have announced
+	others  *uint64  // that sessions have announced whose class is not known
 	voices  map[string]*ring.Ring[*held]
 	alone   time.Time           // since when no open session lists the same, or zero if one does
 	retryAt time.Time           // the shared list is not fetched again before
@@ -30,6 +31,9 @@ type shelf struct {
 func (sh *shelf) isShared(key messages.Key) bool {
 	return sh.class != mcpbridge.OwnListClass(key.Scope)
 }
+
+// changed returns how many changes were announced that may concern the list.
+func (sh *shelf) changed() uint64 { return sh.changes + *sh.others }
 
 // note counts a scope.
 func (sh *shelf) note(scope string) {
@@ -57,7 +61,7 @@ func (sh *shelf) until() time.Time {
 
 // stale reports whether the server may list something else than the shared list.
 func (sh *shelf) stale(now time.Time) bool {
-	if by := sh.backers().First(); by != nil && by.seen < sh.changes {
+	if by := sh.backers().First(); by != nil && by.seen < sh.changed() {
 		return true
 	}
 	end := sh.until()

@@ -265,7 +265,8 @@ func (m *Member) watch(put func(messages.Event)) (end func()) {
 const watchID = 1
 
 // Members returns the members that this one knows, sorted by name. Their counts are zero: see
-// [messages.Inspect] for these. Answered is true for members that were heard of lately.
+// [messages.Inspect] for these. Answered is true for members that were heard of lately, and for this one
+// while it is in the view and has its lease: without it, its calls wait.
 func (m *Member) Members() []messages.MemberSnapshot {
 	box := clusterapi.NewFuture(m.system, nil)
 	defer box.Close()

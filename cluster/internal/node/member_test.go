@@ -30,6 +30,9 @@ func TestMembersWithoutAnAnswerOfTheWitnessAreFenced(t *testing.T) {
 		w.hang(true)
 		time.Sleep(leaseTime + time.Second/2)
 		require.False(t, a.lease.Held())
+		for _, m := range a.known() {
+			require.Equal(t, !m.Self, m.Answered, "it hears the others, and has no lease itself")
+		}
 		a.send(&messages.Bind{Scope: other, Handler: a.pid}).fails(messages.CodeUnavailable)
 		bindings := 0
 		a.inNode(func(n *node) { bindings = len(n.bindings) })

@@ -237,7 +237,7 @@ func (n *node) onDropped(msg *dropped) {
 
 // snapshot returns the members.
 func (n *node) snapshot() []messages.MemberSnapshot {
-	own := messages.MemberSnapshot{Name: n.cfg.Name, Self: true, Answered: true, Leaving: n.leaving != nil, ID: n.id}
+	own := messages.MemberSnapshot{Name: n.cfg.Name, Self: true, Answered: n.whyFenced() == "", Leaving: n.leaving != nil, ID: n.id}
 	if n.net != nil {
 		own.Address = n.net.Address()
 	}

@@ -24,6 +24,9 @@ const (
 	// etcdReconnect bounds the time between two attempts to connect. The default of gRPC
 	// is two minutes: members would be fenced long after an outage.
 	etcdReconnect = 500 * time.Millisecond
+	// etcdSilence is how long etcd may take to acknowledge anything, on Linux also its system, until the connection is
+	// replaced. It leaves time to renew a lease on the next one.
+	etcdSilence = time.Second
 )
 
 // etcd is the witness of a cluster whose view is in etcd. Each request is one transaction, so that all are done in one
@@ -48,7 +51,7 @@ type etcd struct {
 func newEtcd(c *Config, tell func(any)) (*etcd, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: c.Etcd.Endpoints, TLS: c.Etcd.TLS, Username: c.Etcd.Username, Password: c.Etcd.Password,
-		DialTimeout: etcdTime, DialKeepAliveTime: 2 * time.Second, DialKeepAliveTimeout: 2 * time.Second, Logger: zap.NewNop(),
+		DialTimeout: etcdTime, DialKeepAliveTime: 2 * time.Second, DialKeepAliveTimeout: etcdSilence, Logger: zap.NewNop(),
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: etcdReconnect / 5, Multiplier: 1.5, Jitter: 0.2, MaxDelay: etcdReconnect},
 			MinConnectTimeout: 2 * time.Second,

@@ -52,13 +52,16 @@ import (
 // pageSize is how many keys one request of Keys asks for.
 const pageSize = 1000
 
-// The client notices a server that does not answer any more after 15 seconds, and asks another one.
+// The client notices a server that does not answer any more after 11 seconds, and asks another one.
 const (
-	keepAlive        = 10 * time.Second
-	keepAliveTimeout = 5 * time.Second
+	keepAlive = 10 * time.Second
+	// keepAliveTimeout is also how long the system waits, on Linux, until it ends a connection whose packets are not
+	// acknowledged. It is less than a supervisor waits for a record: otherwise a member whose connection a firewall has
+	// forgotten would open a new session in place of the one that the store knows.
+	keepAliveTimeout = time.Second
 	// reconnect bounds the time between two attempts to connect. The default of gRPC is two
 	// minutes, for which the store would not work after an outage.
-	reconnect = 2 * time.Second
+	reconnect = 500 * time.Millisecond
 )
 
 // Store is a store in etcd, for any number of processes. Once Save has returned, the record is

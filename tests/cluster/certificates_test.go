@@ -22,8 +22,8 @@ import (
 // pemFiles are the files of an authority, and of a certificate that all members share.
 type pemFiles struct{ certificate, key, authority string }
 
-// newPEMFiles makes an authority and a certificate for the loopback address.
-func newPEMFiles(t *testing.T, dir string) *pemFiles {
+// newPEMFiles makes an authority, and a certificate for some addresses.
+func newPEMFiles(t *testing.T, dir string, addresses ...net.IP) *pemFiles {
 	t.Helper()
 	key := func() *ecdsa.PrivateKey {
 		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -42,7 +42,7 @@ func newPEMFiles(t *testing.T, dir string) *pemFiles {
 	}, key()
 	member, memberKey := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "member"}, NotBefore: from, NotAfter: until,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, KeyUsage: x509.KeyUsageDigitalSignature,
+		IPAddresses: addresses, KeyUsage: x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, key()
 	own, err := x509.CreateCertificate(rand.Reader, authority, authority, authorityKey.Public(), authorityKey)

@@ -10,6 +10,11 @@
 // and every session. Agents on all members call its tools, while a member is killed, leaves,
 // is stopped, or is cut off by a network of proxies (package network), or while etcd is down.
 //
+// TestEveryCutOnRealProcesses has a network namespace for each member and for etcd, with a router between them that drops
+// what a link does not let pass: each directed link, each two of them, undirected links, single connections; and members
+// and etcd that are stopped. It needs root and iproute2, and runs only with -cuts, as make cuts does. It fails if the system
+// does not allow it. Its cases run side by side, and each takes some 23 seconds.
+//
 // Each scenario ends with the verifier: History.Check of package history. With -v each prints a table:
 // calls, failures by code, duplicate executions, sessions that kept their state, and times of
 // recovery. Without -full, scenarios run with raft on the hosts, mostly without a store, and for a

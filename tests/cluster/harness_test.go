@@ -8,11 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
+	"net"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -38,7 +37,8 @@ const (
 type setting struct {
 	witness string
 	shared  bool // the members share a store of sessions
-	proxied bool // the network between the members can be cut
+	proxied bool // there are proxies between the members, which can be stopped
+	wired   bool // each member and etcd has a network namespace
 	tls     bool // the members have certificates
 }
 
@@ -50,6 +50,7 @@ type cluster struct {
 	server  *mcpserver.Server
 	etcd    *etcd // nil if it is not needed
 	network *network.Network
+	wires   *wires    // nil without namespaces
 	pem     *pemFiles // nil without TLS
 	slots   [size]slot
 	load    *member.Load // of all members and of those that join, or nil
@@ -90,26 +91,34 @@ func (n *node) knows() []string {
 func start(t *testing.T, s setting) *cluster {
 	t.Helper()
 	leaks := goleak.IgnoreCurrent()
+	if s.wired {
+		leaks = nil // others run beside it
+	}
 	c := &cluster{setting: s, t: t, dir: dirOf(t), network: network.New(), history: history.History{Shared: s.shared, Lease: lease}}
-	var err error
-	c.server, err = mcpserver.Start()
-	require.NoError(t, err)
+	if s.wired {
+		c.wires = newWires(t)
+	}
+	c.server = mcpserver.Start(c.listen())
 	t.Cleanup(func() { // after the processes have ended
 		require.NoError(t, c.server.Close())
-		require.NoError(t, goleak.Find(leaks))
+		if leaks != nil {
+			require.NoError(t, goleak.Find(leaks))
+		}
 	})
 	if s.witness == "etcd" || s.shared {
-		c.etcd = startEtcd(t, c.dir)
+		c.etcd = startEtcd(t, c.dir, c.wires)
 		if s.proxied {
 			c.etcd.endpoint = c.proxy("etcd", c.etcd.endpoint)
 		}
 	}
 	if s.tls {
-		c.pem = newPEMFiles(t, c.dir)
+		c.pem = newPEMFiles(t, c.dir, net.IPv4(127, 0, 0, 1), net.ParseIP(hostIP(0)), net.ParseIP(hostIP(1)), net.ParseIP(hostIP(2)))
 	}
 	for i := range c.slots {
 		one := &c.slots[i]
-		one.listen = freeAddr(t)
+		if one.listen = net.JoinHostPort(hostIP(i), memberPort); !s.wired {
+			one.listen = freeAddr(t)
+		}
 		one.advertise = one.listen
 		if s.proxied {
 			one.advertise = c.proxy(slotName(i), one.listen)
@@ -128,6 +137,17 @@ func (c *cluster) proxy(name, to string) string {
 	require.NoError(c.t, err)
 	c.t.Cleanup(p.Close)
 	return p.Addr()
+}
+
+// listen returns a listener for the MCP server.
+func (c *cluster) listen() net.Listener {
+	listen := func() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }
+	if c.wired {
+		listen = c.wires.listen
+	}
+	l, err := listen()
+	require.NoError(c.t, err)
+	return l
 }
 
 // slotName is the name of a place in the network.
@@ -160,7 +180,7 @@ func (c *cluster) run(i int) *node {
 		cfg.Certificate, cfg.Key, cfg.CA = c.pem.certificate, c.pem.key, c.pem.authority
 	}
 	n := &node{name: cfg.Name}
-	n.process = startProcess(c.t, c.dir, n.name, func(out io.Reader) { c.read(n, out) }, program("member"))
+	n.process = startProcess(c.t, c.wires.host(i), c.dir, n.name, func(out io.Reader) { c.read(n, out) }, program("member"))
 	c.network.Name(n.cmd.Process.Pid, slotName(i))
 	s.running = n
 	c.send(n, cfg)
@@ -193,8 +213,11 @@ func (c *cluster) read(n *node, out io.Reader) {
 			case r.Call != nil:
 				n.calls++
 				c.history.Calls = append(c.history.Calls, r.Call)
+			case r.Act != nil:
+				c.history.Acts = append(c.history.Acts, r.Act)
 			case r.View != nil:
 				n.views = append(n.views, r.View)
+				c.history.States = append(c.history.States, &history.State{Member: n.name, At: r.View.At, Serving: r.View.Serving})
 			case r.Quiet != nil:
 				n.quiet = r.Quiet
 			default:
@@ -237,7 +260,7 @@ func (c *cluster) awaitViews(of, members []*node) {
 	until(c.t, func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return !slices.ContainsFunc(of, func(n *node) bool { return !slices.Equal(n.knows(), want) })
+		return len(c.errs) > 0 || !slices.ContainsFunc(of, func(n *node) bool { return !slices.Equal(n.knows(), want) })
 	}, func() string {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -247,6 +270,9 @@ func (c *cluster) awaitViews(of, members []*node) {
 		}
 		return text
 	})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	require.NoError(c.t, errors.Join(c.errs...))
 }
 
 // start runs the agents of all members.
@@ -292,157 +318,16 @@ func (c *cluster) awaitQuiet(n *node) {
 	}
 }
 
-// fault records the beginning of a fault.
-func (c *cluster) fault(kind history.Kind, member string) *history.Fault {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
-	f := &history.Fault{Kind: kind, Member: member, At: now, Until: now}
-	c.history.Faults = append(c.history.Faults, f)
-	return f
-}
-
-// settled records that all members know each other after a fault.
-func (c *cluster) settled(f *history.Fault) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	f.Settled = time.Now()
-}
-
-// kill kills the process of a place.
-func (c *cluster) kill(i int) {
-	c.t.Helper()
-	n := c.slots[i].running
-	c.slots[i].running = nil
-	f := c.fault(history.Kill, n.name)
-	n.kill()
-	c.awaitMembers()
-	c.settled(f)
-}
-
-// leave makes the process of a place leave the cluster and exit.
-func (c *cluster) leave(i int) {
-	c.t.Helper()
-	n := c.slots[i].running
-	c.slots[i].running = nil
-	f := c.fault(history.Leave, n.name)
-	c.exit(n)
-	c.record(func() { f.Until = time.Now() })
-	c.awaitMembers()
-	c.settled(f)
-}
-
-// exit makes a process leave, and waits until it has exited.
-func (c *cluster) exit(n *node) {
-	c.t.Helper()
-	c.record(func() { n.quiet = nil })
-	n.signal(syscall.SIGTERM)
-	n.wait()
-	c.awaitQuiet(n)
-}
-
-// join starts a new process in a place.
-func (c *cluster) join(i int) {
-	c.t.Helper()
-	f := c.fault(history.Join, "")
-	n := c.run(i)
-	c.record(func() { f.Member = n.name })
-	c.awaitMembers()
-	c.settled(f)
-}
-
-// pause stops the process of a place for some time, and reports whether the others removed
-// it meanwhile.
-func (c *cluster) pause(i int, d time.Duration) (removed bool) {
-	c.t.Helper()
-	n := c.slots[i].running
-	f := c.fault(history.Pause, n.name)
-	n.signal(syscall.SIGSTOP)
-	<-time.After(d)
-	removed = c.without(n)
-	c.record(func() { f.Until = time.Now() })
-	n.signal(syscall.SIGCONT)
-	c.awaitMembers()
-	c.settled(f)
-	if removed {
-		f.Rejoined = c.rejoined(n, f.Until)
-	}
-	return removed
-}
-
-// without reports whether all other members have removed a member.
-func (c *cluster) without(n *node) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, other := range c.running() {
-		if other != n && slices.Contains(other.knows(), n.name) {
-			return false
-		}
-	}
-	return true
-}
-
-// rejoined returns a time before the first of the others knew a member again.
-func (c *cluster) rejoined(n *node, since time.Time) (first time.Time) {
-	const look = 50 * time.Millisecond // twice the interval at which a process looks
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, other := range c.running() {
-		for _, v := range other.views {
-			if at := v.At.Add(-look); other != n && v.At.After(since) && slices.Contains(v.Members, n.name) && (first.IsZero() || at.Before(first)) {
-				first = at
-			}
-		}
-	}
-	return first
-}
-
-// The ways to cut a member off.
-type cutting int
-
-const (
-	whole    cutting = iota // nothing passes between it and the other members and etcd
-	deaf                    // it hears none of them, and they hear it
-	fromEtcd                // nothing passes between it and etcd
-)
-
-// cut cuts the network of a place for some time after the others have removed its member. The
-// MCP server can be reached by all.
-func (c *cluster) cut(i int, how cutting, d time.Duration) {
-	c.t.Helper()
-	n := c.slots[i].running
-	others := []string{"etcd"}
-	for k := range c.slots {
-		if k != i && how != fromEtcd {
-			others = append(others, slotName(k))
-		}
-	}
-	kind := history.Cut
-	if how == fromEtcd {
-		kind = history.CutFromEtcd
-	}
-	f := c.fault(kind, n.name)
-	for _, other := range others {
-		c.network.Cut(other, slotName(i))
-		if how != deaf {
-			c.network.Cut(slotName(i), other)
-		}
-	}
-	rest := slices.DeleteFunc(c.running(), func(other *node) bool { return other == n })
-	c.awaitViews(rest, rest)
-	<-time.After(d)
-	for _, other := range others {
-		c.network.Heal(slotName(i), other)
-		c.network.Heal(other, slotName(i))
-	}
-	c.record(func() { f.Until = time.Now() })
-	c.awaitMembers()
-	c.settled(f)
-}
-
-// end ends the scenario: the agents end, the members leave, and the verifier must find
-// nothing. The codes are those that calls may fail with.
+// end ends the scenario, and the verifier must find nothing. The codes are those that calls may fail with.
 func (c *cluster) end(codes ...messages.Code) *history.Report {
+	c.t.Helper()
+	report := c.finish()
+	require.NoError(c.t, c.verify(report, codes...))
+	return report
+}
+
+// finish has the agents end, and the members leave.
+func (c *cluster) finish() *history.Report {
 	c.t.Helper()
 	if c.load != nil {
 		scopes := c.load.Scopes
@@ -462,11 +347,20 @@ func (c *cluster) end(codes ...messages.Code) *history.Report {
 	c.history.Sort()
 	report := c.history.Report()
 	c.t.Log(c.title() + "\n" + report.String())
-	require.NoError(c.t, errors.Join(append(c.errs, c.history.Check())...))
-	for code, n := range report.Failures {
-		require.Contains(c.t, codes, code, "%d calls failed with it, such as %s", n, c.example(code))
-	}
 	return report
+}
+
+// verify returns what is wrong with the history.
+func (c *cluster) verify(report *history.Report, codes ...messages.Code) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	errs := append(c.errs, c.history.Check())
+	for code, n := range report.Failures {
+		if !slices.Contains(codes, code) {
+			errs = append(errs, fmt.Errorf("%d calls failed with %s, such as %s", n, code, c.example(code)))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // title names the scenario and its setting.
@@ -496,41 +390,4 @@ func (c *cluster) example(code messages.Code) (text string) {
 		break
 	}
 	return text
-}
-
-// etcd is a server of etcd.
-type etcd struct {
-	t        *testing.T
-	dir      string
-	client   string // the address that it listens on
-	peer     string
-	endpoint string // the address for the members
-	process  *process
-	starts   int
-}
-
-func startEtcd(t *testing.T, dir string) *etcd {
-	t.Helper()
-	e := &etcd{t: t, dir: dir, client: freeAddr(t), peer: freeAddr(t)}
-	e.endpoint = e.client
-	e.start()
-	return e
-}
-
-// start starts the server, with its data.
-func (e *etcd) start() {
-	e.t.Helper()
-	e.starts++
-	ready := make(chan struct{})
-	e.process = startProcess(e.t, e.dir, fmt.Sprint("etcd", e.starts), func(out io.Reader) {
-		if lines := bufio.NewScanner(out); lines.Scan() {
-			close(ready)
-		}
-		io.Copy(io.Discard, out) // it prints nothing else
-	}, program("etcd"), "-dir", filepath.Join(e.dir, "etcd"), "-client", e.client, "-peer", e.peer)
-	select {
-	case <-ready:
-	case <-time.After(patience):
-		require.Fail(e.t, "etcd is not ready", e.process.tail())
-	}
 }

@@ -16,6 +16,7 @@ import (
 
 var (
 	full = flag.Bool("full", false, "run all scenarios with each provider, with and without a shared store, and for longer")
+	cuts = flag.Int("cuts", 0, "how many cases of TestEveryCut are run, side by side as -parallel allows; -1 is all. It needs root and iproute2")
 	logs = flag.String("logs", "", "a directory that keeps the logs of all processes")
 )
 

@@ -32,8 +32,9 @@ type process struct {
 	exited chan struct{} // closed when it has ended
 }
 
-// startProcess starts a program. read is called with its output, and returns at the end of it.
-func startProcess(t *testing.T, dir, name string, read func(io.Reader), path string, args ...string) *process {
+// startProcess starts a program, in a namespace if there is one. read is called with its output, and returns at the end
+// of it.
+func startProcess(t *testing.T, in *namespace, dir, name string, read func(io.Reader), path string, args ...string) *process {
 	t.Helper()
 	log, err := os.Create(filepath.Join(dir, name+".log"))
 	require.NoError(t, err)
@@ -45,7 +46,11 @@ func startProcess(t *testing.T, dir, name string, read func(io.Reader), path str
 	require.NoError(t, err)
 	p.out, err = p.cmd.StdoutPipe()
 	require.NoError(t, err)
-	require.NoError(t, p.cmd.Start())
+	start := p.cmd.Start
+	if in != nil {
+		start = func() error { return in.do(p.cmd.Start) }
+	}
+	require.NoError(t, start())
 	go func() {
 		defer close(p.read)
 		read(p.out)
@@ -63,6 +68,13 @@ func startProcess(t *testing.T, dir, name string, read func(io.Reader), path str
 func (p *process) signal(s syscall.Signal) {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Signal(s), p.name)
+}
+
+// pause stops the process until resume is called.
+func (p *process) pause() (resume func()) {
+	p.t.Helper()
+	p.signal(syscall.SIGSTOP)
+	return func() { p.signal(syscall.SIGCONT) }
 }
 
 // kill ends the process at once, and waits for its end.

@@ -20,6 +20,8 @@ const maxViolations = 20
 //   - a call that has succeeded has run, on the session that its result names
 //   - a call that is said not to have run has not run
 //   - no call ran twice, unless its tool is safe to run twice, and then at most twice
+//   - no two members acted for one key at the same time, and what has run was sent by a member after it
+//     has looked at its lease
 //   - no scope had two live sessions, unless the members of the cluster changed
 //   - a generation of a scope is one MCP session, and later sessions have later generations
 //   - a member that was stopped, and removed, sent no new call before it was a member again,
@@ -31,7 +33,7 @@ const maxViolations = 20
 func (h *History) Check() error {
 	var errs []error
 	for _, check := range []func() []error{
-		h.checkReplies, h.checkExecutions, h.checkSessions, h.checkGenerations, h.checkFences, h.checkRecovery,
+		h.checkReplies, h.checkExecutions, h.checkActs, h.checkSessions, h.checkGenerations, h.checkFences, h.checkRecovery,
 	} {
 		found := check()
 		if n := len(found); n > maxViolations {

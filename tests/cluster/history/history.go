@@ -93,6 +93,8 @@ const (
 	// CutFromEtcd: nothing passes between the member and etcd. Until the others remove it, they
 	// renew its lease.
 	CutFromEtcd Kind = "cut from etcd"
+	// Wires is a fault of the network that is not of one member: links are cut, or a connection is swallowed.
+	Wires Kind = "wires"
 )
 
 // Fault is something that was done to a cluster.
@@ -115,6 +117,9 @@ type History struct {
 	Executions []*Execution
 	Sessions   []*Session
 	Faults     []*Fault
+	// Acts are what the members have done for keys, and States what they have said of themselves.
+	Acts   []*Act
+	States []*State
 	// End is the end of the scenario, when no call was running and all members had stopped.
 	End time.Time
 	// Lease is the lease of the members.
@@ -128,6 +133,8 @@ func (h *History) Sort() {
 	slices.SortFunc(h.Calls, func(a, b *Call) int { return a.Started.Compare(b.Started) })
 	slices.SortFunc(h.Executions, func(a, b *Execution) int { return a.Started.Compare(b.Started) })
 	slices.SortFunc(h.Sessions, func(a, b *Session) int { return a.Opened.Compare(b.Opened) })
+	slices.SortFunc(h.Acts, func(a, b *Act) int { return a.From.Compare(b.From) })
+	slices.SortFunc(h.States, func(a, b *State) int { return a.At.Compare(b.At) })
 	slices.SortFunc(h.Faults, func(a, b *Fault) int { return a.At.Compare(b.At) })
 }
 

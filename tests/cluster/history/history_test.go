@@ -41,6 +41,7 @@ func scenario() *history.History {
 		End:    at(20),
 	}
 	for _, c := range h.Calls {
+		h.Acts = append(h.Acts, &history.Act{Member: c.Supervisor, Scope: c.Scope, Dial: int64(c.Session[1]), Call: c.ID, From: c.Started, To: c.Ended})
 		h.Executions = append(h.Executions, &history.Execution{
 			Call: c.ID, Scope: c.Scope, Tool: c.Tool, Member: c.Supervisor, Session: c.Session, Count: c.Count, Started: c.Started.Add(time.Second / 10),
 		})
@@ -112,6 +113,7 @@ func TestEachViolationIsFound(t *testing.T) {
 			h.Faults = append(h.Faults, &history.Fault{Kind: history.Pause, Member: "m2", At: at(11.15), Until: at(11.16), Settled: at(11.5), Rejoined: at(11.4)})
 			h.Calls = append(h.Calls, &history.Call{ID: "5", Scope: "a", Member: "m3", Started: at(13), Ended: at(14), Deadline: at(18), Replies: 1, Supervisor: "m2", Session: "s3", Generation: 1, Count: 2})
 			h.Executions = append(h.Executions, &history.Execution{Call: "5", Scope: "a", Tool: history.Add, Member: "m2", Session: "s3", Count: 2, Started: at(13)})
+			h.Acts = append(h.Acts, &history.Act{Member: "m2", Scope: "a", Dial: 's', Call: "5", From: at(13), To: at(14)})
 		}, ""},
 		"sent while cut off": {func(h *history.History) {
 			h.Faults = append(h.Faults, &history.Fault{Kind: history.Cut, Member: "m2", At: at(8), Until: at(11.5), Settled: at(11.5)})

@@ -5,7 +5,6 @@ package mcpserver
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/http"
 	"strings"
@@ -57,12 +56,8 @@ type Server struct {
 	executions []*history.Execution
 }
 
-// Start starts a server on the loopback interface.
-func Start() (*Server, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("mcpserver: %w", err)
-	}
+// Start starts a server, which closes the listener when it ends.
+func Start(l net.Listener) *Server {
 	s := &Server{
 		url: "http://" + l.Addr().String(), sessions: map[string]*history.Session{}, counts: map[string]int{},
 		mcp: mcp.NewServer(&mcp.Implementation{Name: "counter", Version: "1"}, nil),
@@ -75,7 +70,7 @@ func Start() (*Server, error) {
 	behind := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s.mcp }, &mcp.StreamableHTTPOptions{JSONResponse: true})
 	s.http = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, behind) })}
 	go s.http.Serve(l) //nolint:errcheck // it ends with Close
-	return s, nil
+	return s
 }
 
 // URL returns the endpoint.

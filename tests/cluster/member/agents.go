@@ -76,6 +76,7 @@ func (a *agents) run(l *Load, stop <-chan struct{}) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	due := 0.0
+	var next []int // the scopes that have no call yet in this round
 	for {
 		select {
 		case <-stop:
@@ -83,7 +84,11 @@ func (a *agents) run(l *Load, stop <-chan struct{}) {
 		case <-ticker.C: // a process that was stopped does not catch up
 		}
 		for due += float64(l.Rate) * tick.Seconds(); due >= 1; due-- {
-			a.call(l, l.Scopes[random.IntN(len(l.Scopes))], random)
+			if len(next) == 0 {
+				next = random.Perm(len(l.Scopes))
+			}
+			a.call(l, l.Scopes[next[0]], random)
+			next = next[1:]
 		}
 	}
 }

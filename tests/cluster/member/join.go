@@ -13,6 +13,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/cluster/history"
 	"github.com/mcpactor/mcpactor/tests/cluster/mcpserver"
 )
 
@@ -25,12 +26,13 @@ const (
 	drain = 10 * time.Second
 )
 
-// join starts a member. The store may be nil.
-func join(ctx context.Context, system *actor.ActorSystem, cfg *Config, client *http.Client, store mcpbridge.Store, log zerolog.Logger) (*cluster.Member, error) {
+// join starts a member, whose acts are reported. The store may be nil.
+func join(ctx context.Context, system *actor.ActorSystem, cfg *Config, client *http.Client, store mcpbridge.Store, acted func(*history.Act), log zerolog.Logger) (*cluster.Member, error) {
 	own := cluster.Config{
 		Supervisor: supervisor.Config{
 			Servers: []supervisor.Server{server(cfg, client)}, MaxSessions: sessions, DrainTimeout: drain,
-			Store: store, LeaveOpen: store != nil, Logger: log,
+			Store: store, Logger: log,
+			WrapDialer: func(d mcpbridge.Dialer) mcpbridge.Dialer { return &dialer{Dialer: d, member: cfg.Name, acted: acted} },
 		},
 		Name: "test", Member: cfg.Name, Listen: cfg.Listen, Advertise: cfg.Advertise,
 		Lease: cfg.Lease,
@@ -55,7 +57,7 @@ func newClient(name string) *http.Client {
 
 // server returns the MCP server. Each request says which scope it is for.
 func server(cfg *Config, client *http.Client) supervisor.Server {
-	one := supervisor.Server{Name: ServerName, URL: cfg.URL, HTTPClient: client, ProtocolVersion: protocol}
+	one := supervisor.Server{Name: ServerName, URL: cfg.URL, HTTPClient: client, ProtocolVersion: protocol, InsecureCredentials: true}
 	one.PerKey = func(_ context.Context, key messages.Key) (supervisor.Server, error) {
 		its := one
 		its.Headers = map[string]string{mcpserver.ScopeHeader: key.Scope}
@@ -81,7 +83,7 @@ func view(m *cluster.Member) *View {
 	v := &View{At: time.Now()}
 	for _, one := range m.Members() {
 		if one.Self {
-			v.ID = one.ID
+			v.ID, v.Serving = one.ID, one.Answered
 		}
 		if !one.Leaving {
 			v.Members = append(v.Members, one.Name)
@@ -93,7 +95,7 @@ func view(m *cluster.Member) *View {
 
 // same reports whether nothing has changed between two views.
 func same(a, b *View) bool {
-	return a != nil && a.ID == b.ID && slices.Equal(a.Members, b.Members)
+	return a != nil && a.ID == b.ID && a.Serving == b.Serving && slices.Equal(a.Members, b.Members)
 }
 
 // CloseIdleConnections is for [http.Client.CloseIdleConnections].

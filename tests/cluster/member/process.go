@@ -19,6 +19,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/cluster"
 	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/cluster/history"
 )
 
 const (
@@ -75,7 +76,7 @@ func (p *process) run() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	client := newClient(cfg.Name)
-	m, err := join(ctx, system, &cfg, client, store, log)
+	m, err := join(ctx, system, &cfg, client, store, func(a *history.Act) { p.report(&Report{Act: a}) }, log)
 	if err != nil {
 		return err
 	}

@@ -59,7 +59,7 @@ type Load struct {
 	Rate int `json:"rate"`
 	// Timeout is the time that each call has.
 	Timeout time.Duration `json:"timeout"`
-	// Seed selects the order of scopes and tools.
+	// Seed selects the order of the scopes, which have the same number of calls, and the tools.
 	Seed uint64 `json:"seed"`
 }
 
@@ -67,6 +67,8 @@ type Load struct {
 type Report struct {
 	// Call is a call that was answered, or whose deadline has long passed.
 	Call *history.Call `json:"call,omitempty"`
+	// Act is something that the member has done for a key, when it has ended.
+	Act *history.Act `json:"act,omitempty"`
 	// View is what the member knows of the cluster, after each change.
 	View *View `json:"view,omitempty"`
 	// Quiet says that the agents have ended.
@@ -84,6 +86,8 @@ type View struct {
 	// Members are the names of the members, sorted. A member that is leaving is not among
 	// them.
 	Members []string `json:"members"`
+	// Serving says whether the member is in the view, and has its lease.
+	Serving bool `json:"serving"`
 }
 
 // Quiet is the end of the agents.

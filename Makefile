@@ -7,6 +7,7 @@ FUZZTIME ?= 5000x
 RACE ?=
 SIMULATE ?= 5m
 SUITE ?=
+CUTS ?= 10
 
 # All modules of the repository. CONTRIBUTING.md says what is one.
 MODULES := $(patsubst %/,%,$(dir $(shell git ls-files go.mod '*/go.mod')))
@@ -84,6 +85,10 @@ operating: ## test docs/operating: telemetry with the SDK of OpenTelemetry, the 
 .PHONY: cluster
 cluster: ## test the cluster and shared stores: the modules cluster, tests/cluster, which has a server of etcd, and resume/redis
 	$(call each,cluster tests/cluster resume/redis,go test $(RACE) ./...)
+
+.PHONY: cuts
+cuts: ## cut the links between members, and etcd, in network namespaces: CUTS (10) cases, in a minute and a half; CUTS=-1 is all, in 12 minutes. Needs Linux, root and iproute2
+	go -C tests/cluster test -count=1 -timeout 1h -v -run '^(TestWiresDropWhatIsCut|TestEveryCutOnRealProcesses)$$' -parallel 5 . -cuts $(CUTS)
 
 .PHONY: benchmarks
 benchmarks: ## vet and test the module benchmarks, and run each of its benchmarks once

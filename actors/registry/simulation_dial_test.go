@@ -41,11 +41,16 @@ func (p *supervisor) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbr
 		p.work(ctx, "dial of "+req.Key.String()+" at its address", nil)
 	}
 	where := srv.Name + "@" + at.name
-	if p.adoptable[req.Key] != nil {
+	switch {
+	case p.adoptable[req.Key] != nil:
 		where = "a connection that is adopted needs no permit: " + req.Key.String()
+	case req.Only && srv.PerKey != nil:
+		where = srv.Name + "@home" // nobody asks for the address of what others have left open
+	case p.s.meddledWith[req.Key]:
+		where = "a dial may outlive an actor that was stopped: " + req.Key.String()
 	}
 	p.open(req, 1)
-	if p.dialing[where]++; p.dialing[where] > p.s.maxDials && !req.Only && !p.s.changed[srv.Name] {
+	if p.dialing[where]++; p.dialing[where] > p.s.maxDials && !p.s.changed[srv.Name] && !p.s.meddledWith[req.Key] {
 		p.s.violate("too many dials", "%d dials of %s at once", p.dialing[where], where)
 	}
 	conn, err := p.dial(ctx, req, at, where)

@@ -149,13 +149,17 @@ func (s *simulation) sleepChecked(d time.Duration) {
 	}
 }
 
-// checkRest checks that nothing is counted when nothing is left to do.
-func (s *simulation) checkRest() {
+// awaitGone lets the time pass in which other processes may still have commands of callers that were killed.
+func (s *simulation) awaitGone() {
 	for _, k := range s.commands {
-		if k.gone && time.Now().Before(k.by) { // another process may still have it
+		if k.gone && time.Now().Before(k.by) {
 			s.passTo(k.by, true)
 		}
 	}
+}
+
+// checkRest checks that nothing is counted when nothing is left to do.
+func (s *simulation) checkRest() {
 	for _, p := range s.living() {
 		if s.intact() && !p.stopped {
 			p.checkRest()

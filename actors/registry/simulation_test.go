@@ -190,6 +190,7 @@ func (s *simulation) finish() {
 		s.heal()
 		s.unpin()
 		s.runUntil(recovery, "all commands are answered", func() bool { return s.unanswered == 0 })
+		s.awaitGone()
 		s.runUntil(2*time.Minute, "all is at rest", s.atRest)
 		s.checkRest()
 		s.checkRecovery()

@@ -75,7 +75,7 @@ func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result
 		q.asked = i.List
 	}
 	for ctx.Err() == nil {
-		switch a := l.ask(ctx, q); {
+		switch a := l.ask(q); {
 		case a.List != nil:
 			return copyOf(a.List, a), nil
 		case a.fails:
@@ -85,7 +85,7 @@ func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result
 			q.of, q.bind, q.class, q.declared = a.classOf, a.bind, a.classOf.ClassOf(ctx, q.key, can), mcpbridge.Declared(can)
 		case a.Wait != nil:
 			f := wait(ctx, a.Wait)
-			if f == nil || fresh && f.Code == messages.CodeUnavailable { // it may have waited for less long
+			if f == nil || isOfCaller(f.Code) || fresh && f.Code == messages.CodeUnavailable { // it may have waited for less long
 				continue
 			}
 			if a.Wait.On == q.key || isOfServer(f.Code) {
@@ -111,15 +111,10 @@ func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result
 	return nil, l.late(op, q)
 }
 
-// lateTime bounds the question why a list is late.
-const lateTime = time.Second / 2
-
 // late returns the failure of an operation whose list has not come in time.
 func (l lister) late(op messages.Operation, q listAsked) *messages.Failure {
-	ctx, cancel := context.WithTimeout(context.Background(), lateTime)
-	defer cancel()
 	q.late = true
-	down := l.ask(ctx, q).down
+	down := l.ask(q).down
 	if down == nil {
 		return messages.NewFailure(op, messages.CodeDeadline, "the list has not come")
 	}
@@ -133,16 +128,13 @@ func (d *endpointDown) failure(op messages.Operation) *messages.Failure {
 	return f
 }
 
-// ask asks the catalogue.
-func (l lister) ask(ctx context.Context, q listAsked) (a listAnswer) {
+// ask asks the catalogue. It waits for the answer even if the context of the operation has ended: others may wait for a
+// list that the answer says to fetch.
+func (l lister) ask(q listAsked) listAnswer {
 	reply := make(chan listAnswer, 1)
 	q.reply = reply
 	l.mailbox.PostUserMessage(&q)
-	select {
-	case a = <-reply:
-	case <-ctx.Done():
-	}
-	return a
+	return <-reply
 }
 
 // wait waits for the end of a listing of another, and returns its failure.
@@ -208,6 +200,11 @@ func (l lister) remember(listing *catalogue.Listing) bool {
 // copyOf returns a list for one asker.
 func copyOf(list *catalogue.List, a listAnswer) messages.Result {
 	return list.Copy(&messages.Listing{Server: list.Server, At: list.At, Until: a.Until, Shared: a.Shared, Stale: a.Stale, Down: a.down != nil})
+}
+
+// isOfCaller reports whether the failure of a listing is that of its caller alone.
+func isOfCaller(code messages.Code) bool {
+	return code == messages.CodeCancelled || code == messages.CodeDeadline
 }
 
 // isOfServer reports whether the failure of a listing for one scope is that for all of its class.

@@ -49,6 +49,8 @@ func (r *registry) onStopped(c actor.Context) {
 			r.cfg.AnswerUnread(msg.call, nil)
 		case *walkDue:
 			r.cfg.AnswerUnread(msg.cmd, msg.caller)
+		case *listAsked:
+			msg.reply <- listAnswer{}
 		default:
 			r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))
 		}

@@ -44,9 +44,21 @@ func (s KeyStore) SaveGeneration(generation uint64) {
 	if s.Cfg.Store == nil {
 		return
 	}
-	if known := s.Load(); known != nil && known.Generation > generation {
-		return
+	if known := s.Load(); known == nil || known.Generation <= generation {
+		s.saveGeneration(generation)
 	}
+}
+
+// Forget does what SaveGeneration does for an MCP session that the store had, if it still has that. It may have
+// another one: a session that had not ended yet when the record was loaded may be left open, also with a lower
+// generation, because the store had failed before.
+func (s KeyStore) Forget(sessionID string, generation uint64) {
+	if known := s.Load(); known != nil && known.SessionID == sessionID {
+		s.saveGeneration(max(generation, known.Generation))
+	}
+}
+
+func (s KeyStore) saveGeneration(generation uint64) {
 	record := &mcpbridge.Record{Generation: generation}
 	s.Try("save", func(ctx context.Context) error { return s.Cfg.Store.Save(ctx, s.Key, record) })
 }

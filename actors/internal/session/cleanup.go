@@ -180,7 +180,7 @@ func (w Cleanup) run(cfg *contract.Config, timeout time.Duration, store contract
 		}
 	}
 	if forget {
-		store.SaveGeneration(generation)
+		store.Forget(known, generation)
 	}
 	return result
 }

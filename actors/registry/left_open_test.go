@@ -24,6 +24,7 @@ import (
 type resumable struct {
 	endingConn
 	isClosed, isDetached atomic.Bool
+	isAttached           bool
 	fails                error
 	deaf                 time.Duration
 }
@@ -31,6 +32,8 @@ type resumable struct {
 func (c *resumable) Resume() *mcpbridge.Resume {
 	return &mcpbridge.Resume{SessionID: "id", Server: &mcp.InitializeResult{ProtocolVersion: "2025-06-18"}}
 }
+
+func (c *resumable) Info() mcpbridge.Info { return mcpbridge.Info{Attached: c.isAttached} }
 
 func (c *resumable) Do(ctx context.Context, op messages.Operation) (messages.Result, error) {
 	time.Sleep(c.deaf)
@@ -124,6 +127,22 @@ func TestABugInASessionThatDrainsDoesNotForgetWhatCouldNotBeClosed(t *testing.T)
 			}
 		}
 	})
+}
+
+// Guarantee 5: the store has the generation that callers see, also if a bug came before anybody saw the session.
+func TestTheStoreHasTheGenerationOfASessionThatHadABugAsItOpened(t *testing.T) {
+	d, s := &scripted{}, &oneRecord{key: messages.Key{Server: "scripted", Scope: "a"}, record: &mcpbridge.Record{}}
+	first, second := d.opensResumable(), d.opensResumable()
+	second.isAttached = true
+	d.dials = []func(context.Context) (mcpbridge.Conn, error){
+		func(context.Context) (mcpbridge.Conn, error) { return first, nil },
+		func(context.Context) (mcpbridge.Conn, error) { return second, nil },
+	}
+	inWatchedRegistry(t, func(w *watchedRegistry) {
+		require.Equal(t, messages.CodeInternal, (<-w.callScripted().Reply).(*messages.Failure).Code)
+		synctest.Wait()
+		require.Equal(t, s.record.Generation, (<-w.callScripted().Reply).(*messages.ToolResult).Generation)
+	}, leavingOpen(d, s), func(cfg *actors.Config) { cfg.Probe = plant("*session.dialed", 1001) }) // the others have opened before
 }
 
 // slowList is a store that is slow to list its keys.

@@ -111,10 +111,10 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	if kept := info.Attached || d.stateless && info.Stateless; !d.reopens || !kept {
 		msg.generation = max(d.generation, d.floor) + 1
 	}
-	if !info.Attached {
-		if d.previous != nil && d.req.Resolved != nil { // it may belong to another configuration of the key
-			go contract.CloseWithin(d.limits.CloseTimeout, d.previous.Close) //nolint:errcheck // the server may not know it any more
-		}
+	if !info.Attached && d.previous != nil && d.req.Resolved != nil { // it may belong to another configuration of the key
+		go contract.CloseWithin(d.limits.CloseTimeout, d.previous.Close) //nolint:errcheck // the server may not know it any more
+	}
+	if !info.Attached || msg.generation != d.generation { // a session that nobody has seen yet, because of a bug, has another one
 		msg.saved = d.store.SaveSession(conn, msg.generation)
 	}
 	return msg

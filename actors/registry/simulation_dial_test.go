@@ -68,6 +68,9 @@ func (p *supervisor) dial(ctx context.Context, req mcpbridge.DialRequest, at *ad
 	failure := func(class mcpbridge.Class, presence mcpbridge.Presence) error {
 		return &mcpbridge.Error{Class: class, Server: presence, Detail: "the dial has failed", Err: ctx.Err()}
 	}
+	if c := p.adopt(ctx, req, at); c != nil {
+		return c, nil
+	}
 	how := w.fault(dialOutcomes, w.dialRate)
 	switch {
 	case at.down && w.s.n(3) > 0:
@@ -126,18 +129,39 @@ func (p *supervisor) dial(ctx context.Context, req mcpbridge.DialRequest, at *ad
 		c.of, c.attached = known, true
 	case req.Only:
 		return nil, &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Detail: "404"}
-	case p.adoptable[key] != nil && p.adoptable[key].of.at == at:
-		c.of = p.adoptable[key].of
-		p.adoptable[key].ended()
-		delete(p.adoptable, key)
-		w.s.crossed("a second session was adopted")
 	default:
 		c.of = w.newSession(p, key, at)
 	}
-	c.of.by = p
-	w.conns = append(w.conns, c)
-	w.s.logf("%v is open for %s as %s", c, key, c.of.id)
-	return c, nil
+	return c.opened(), nil
+}
+
+// adopt returns the connection of the second session that is kept for the key, or nil. One that does not fit ends.
+func (p *supervisor) adopt(ctx context.Context, req mcpbridge.DialRequest, at *address) *simConn {
+	k := p.adoptable[req.Key]
+	switch {
+	case k == nil:
+		return nil
+	case req.Only || k.of.at != at || ctx.Err() != nil:
+		delete(p.adoptable, req.Key)
+		go func() {
+			p.work(context.Background(), "end of a second session that does not fit "+req.Key.String(), nil)
+			k.of.known = false
+			k.ended()
+		}()
+		return nil
+	}
+	delete(p.adoptable, req.Key)
+	k.ended()
+	p.s.crossed("a second session was adopted")
+	return (&simConn{w: &p.s.world, p: p, key: req.Key, req: req, n: len(p.s.conns), of: k.of}).opened()
+}
+
+// opened notes that a connection is open.
+func (c *simConn) opened() *simConn {
+	c.of.by = c.p
+	c.w.conns = append(c.w.conns, c)
+	c.w.s.logf("%v is open for %s as %s", c, c.key, c.of.id)
+	return c
 }
 
 // resumes returns the session that a dial resumes, or nil.

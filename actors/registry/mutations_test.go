@@ -10,6 +10,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -37,7 +39,7 @@ var (
 	failureLine   = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^(?:panic|fatal error): .*`)
 )
 
-// The simulations find each of these bugs, but for those that are rare, and find none without them.
+// The simulations find each of these bugs, but for those that are rare: in a schedule that passes without the bug.
 func TestMutations(t *testing.T) {
 	found, missed := 0, []string{}
 	for _, group := range []struct {
@@ -48,14 +50,15 @@ func TestMutations(t *testing.T) {
 		{"./actors/registry", mutations, []string{"-simulation.shrink", "0", "-simulation.crossings=false"}},
 		{"./mcpbridge/internal/doubt", doubtMutations, nil},
 	} {
-		how, is := look(t, mutation{name: "no bug at all"}, group.pkg, group.flags...)
-		require.False(t, is, "without a mutation: %s", how)
-		for _, m := range group.mutations {
-			if !regexp.MustCompile(*mutationOnly).MatchString(m.name) {
-				continue
-			}
-			how, is := look(t, m, group.pkg, group.flags...)
-			if is {
+		wanted := slices.DeleteFunc(slices.Clone(group.mutations), func(m mutation) bool { return !regexp.MustCompile(*mutationOnly).MatchString(m.name) })
+		if len(wanted) == 0 {
+			continue
+		}
+		intact := look{t, mutation{name: "no bug at all"}, "", group.pkg, group.flags}.build()
+		for _, m := range wanted {
+			l := look{t, m, "", group.pkg, group.flags}.build()
+			how, is := l.find(intact)
+			if how += l.trySuite(); is {
 				found++
 			} else if !rare[m.name] {
 				missed = append(missed, m.name)
@@ -67,43 +70,89 @@ func TestMutations(t *testing.T) {
 	require.Empty(t, missed)
 }
 
-// look runs the simulation of a package with a mutation on one processor, and reports whether it has found it, and how.
-func look(t *testing.T, m mutation, pkg string, flags ...string) (how string, found bool) {
-	dir := t.TempDir()
+// look looks for a mutation.
+type look struct {
+	*testing.T
+	mutation
+	dir   string
+	pkg   string
+	flags []string
+}
+
+// build builds the test of the package with the mutation, in a folder of its own.
+func (l look) build() look {
+	l.dir = l.TempDir()
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
-	for file, text := range m.mutated(t) {
+	for file, text := range l.mutated(l.T) {
 		path, err := filepath.Abs(filepath.Join(moduleRoot, file))
-		require.NoError(t, err)
-		overlay.Replace[path] = filepath.Join(dir, fmt.Sprint(len(overlay.Replace), ".go"))
-		require.NoError(t, os.WriteFile(overlay.Replace[path], []byte(text), 0o644))
+		require.NoError(l, err)
+		overlay.Replace[path] = filepath.Join(l.dir, fmt.Sprint(len(overlay.Replace), ".go"))
+		require.NoError(l, os.WriteFile(overlay.Replace[path], []byte(text), 0o644))
 	}
 	listed, err := json.Marshal(overlay)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "overlay.json"), listed, 0o644))
-	run := func(args ...string) (string, error) {
-		command := exec.Command("go", append([]string{"test", "-vet=off", "-overlay", filepath.Join(dir, "overlay.json")}, args...)...)
-		command.Dir = moduleRoot
-		out, err := command.CombinedOutput()
-		return string(out), err
+	require.NoError(l, err)
+	require.NoError(l, os.WriteFile(filepath.Join(l.dir, "overlay.json"), listed, 0o644))
+	out, err := l.test("-c", "-o", filepath.Join(l.dir, "simulation"), l.pkg)
+	require.NoError(l, err, "%s: %s", l.name, out)
+	return l
+}
+
+// test runs go test with the mutation.
+func (l look) test(args ...string) (string, error) {
+	command := exec.Command("go", append([]string{"test", "-vet=off", "-overlay", filepath.Join(l.dir, "overlay.json")}, args...)...)
+	command.Dir = moduleRoot
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+// simulate runs the simulation with the mutation on one processor.
+func (l look) simulate(seed uint64, flags ...string) (string, error) {
+	args := append([]string{"-test.run", "^TestSimulation$", "-test.cpu", "1", "-test.timeout", (2 * *mutationTime).String(), "-simulation.seed", fmt.Sprint(seed)}, l.flags...)
+	command := exec.Command(filepath.Join(l.dir, "simulation"), append(args, flags...)...)
+	command.Dir = filepath.Join(moduleRoot, l.pkg)
+	out, err := command.CombinedOutput()
+	return string(out), err
+}
+
+// find looks for a schedule that fails with the mutation, and that passes without it. It reports how it was found.
+func (l look) find(intact look) (how string, found bool) {
+	began := time.Now()
+	for seed := uint64(1); ; {
+		left := *mutationTime - time.Since(began)
+		if left <= 0 {
+			return "NOT FOUND", false
+		}
+		out, err := l.simulate(seed, "-simulation.time", left.String())
+		if err == nil {
+			return "NOT FOUND", false
+		}
+		line := violationLine.FindStringSubmatch(out)
+		if line == nil { // a mutation may end the program, or block it; a bad flag does neither
+			how = crashLine.FindString(out)
+			require.NotEmpty(l, how, "%s: %s", l.name, out)
+			return how, true
+		}
+		failed, err := strconv.ParseUint(line[1], 10, 64)
+		require.NoError(l, err)
+		after := time.Since(began).Round(10 * time.Millisecond)
+		if out, err := intact.simulate(failed, "-simulation.seeds", "1"); err == nil {
+			return fmt.Sprintf("seed %d after %v: %.100s", failed, after, line[3]), true
+		} else {
+			fmt.Printf("seed %d fails without a mutation: %s\n", failed, violationLine.FindString(out))
+		}
+		seed = failed + 1
 	}
-	out, err := run(append([]string{"-run", "^TestSimulation$", "-cpu", "1", "-timeout", (2 * *mutationTime).String(), pkg, "-simulation.time", mutationTime.String()}, flags...)...)
-	require.NotContains(t, out, "[build failed]", m.name)
-	switch line := violationLine.FindStringSubmatch(out); {
-	case err == nil:
-		how = "NOT FOUND"
-	case line != nil:
-		how, found = fmt.Sprintf("seed %s after %s: %.100s", line[1], line[2], line[3]), true
-	default: // a mutation may end the program, or block it; a bad flag does neither
-		how, found = crashLine.FindString(out), true
-		require.NotEmpty(t, how, "%s: %s", m.name, out)
-	}
-	if !*mutationSuite || len(m.changes) == 0 {
-		return how, found
+}
+
+// trySuite runs the other tests with the mutation, if that is wanted, and reports what has failed.
+func (l look) trySuite() string {
+	if !*mutationSuite {
+		return ""
 	}
 	began := time.Now()
-	out, err = run("-failfast", "-skip", "^TestSimulation", "-timeout", "5m", "./actors/...", "./mcpbridge/internal/...", "./tests")
+	out, err := l.test("-failfast", "-skip", "^TestSimulation", "-timeout", "5m", "./actors/...", "./mcpbridge/internal/...", "./tests")
 	if err == nil {
-		return how + "; missed by the suite", found
+		return "; missed by the suite"
 	}
-	return fmt.Sprintf("%s; suite after %v: %s", how, time.Since(began).Round(time.Second), strings.TrimSpace(failureLine.FindString(out))), found
+	return fmt.Sprintf("; suite after %v: %s", time.Since(began).Round(time.Second), strings.TrimSpace(failureLine.FindString(out)))
 }

@@ -148,7 +148,7 @@ func (s *simulation) start() {
 	s.cfg = actors.Config{
 		Strategy: patience{s}, Logger: relay.NewLogger(zerolog.New(errorLog{s}).Level(zerolog.ErrorLevel)),
 		Events: events, Post: relay.NewPost(s.system, events, nil), Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}},
-		MaxSessions: 1 + s.n(4), MaxInFlight: 1 + s.n(3), MaxWaiting: 1 + s.n(8), MaxWaitingTotal: 20, MaxDials: s.maxDials, FailFast: s.n(4) == 1,
+		MaxSessions: 1 + s.n(4), MaxInFlight: 1 + s.n(3), MaxWaiting: max(0, s.n(8)-1), MaxWaitingTotal: 20, MaxDials: s.maxDials, FailFast: s.n(4) == 1,
 		IdleTimeout: time.Duration(s.n(3)) * 10 * time.Second, ConnectTimeout: connectTimeout, CallTimeout: callTimeout,
 		DrainTimeout: drainTimeout, CloseTimeout: closeTimeout, HandlerTimeout: time.Second,
 	}

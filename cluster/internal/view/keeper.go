@@ -208,7 +208,7 @@ func (k *Keeper) Take(number uint64, a Answer, now time.Duration) (v Verdict) {
 	} else if k.chosenAt == 0 {
 		k.chosenAt = now
 	}
-	v.Resigns = k.chosenAt != 0 && now-k.chosenAt >= k.length/5 // the others have renewed what they say since
+	v.Resigns = k.chosenAt != 0 && now-k.chosenAt >= k.length*3/8 // the others have said it anew since, each at least once
 	return v
 }
 

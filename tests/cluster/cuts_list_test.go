@@ -14,6 +14,7 @@ import (
 type cut struct {
 	name    string
 	witness string // "etcd" or "hosts"
+	shared  bool   // the members share a store, which is in etcd: with etcd as the witness always
 	group   string // of the table
 	links   []link
 	fault   func(c *cluster) (end func()) // or something else that is done, if it is not nil
@@ -37,16 +38,17 @@ func linksAmong(hosts int) (all []link) {
 // allCuts returns all cases, those first that a short run has.
 func allCuts() (all []cut) {
 	for _, witness := range []string{"etcd", "hosts"} {
+		var list []cut
 		hosts, seen := size, map[string]bool{}
 		if witness == "etcd" {
 			hosts++
 		}
 		add := func(group string, links []link) {
-			one := cut{name: linksName(links), witness: witness, group: witness + ": " + group, links: links, serve: servingDespite(witness, links)}
+			one := cut{name: linksName(links), group: group, links: links, serve: servingDespite(witness, links)}
 			one.quick = slices.Contains(quickCuts[witness], one.name)
 			if !seen[one.name] {
 				seen[one.name] = true
-				all = append(all, one)
+				list = append(list, one)
 			}
 		}
 		links := linksAmong(hosts)
@@ -61,7 +63,17 @@ func allCuts() (all []cut) {
 		for _, pairs := range classes(hosts) {
 			add("several links, both directions", pairs)
 		}
-		all = append(all, faults(witness)...)
+		list = append(list, faults(witness)...)
+		for _, one := range list {
+			one.witness, one.shared = witness, witness == "etcd"
+			one.group = witness + ": " + one.group
+			all = append(all, one)
+			if !one.shared && one.quick {
+				one.shared, one.quick = true, false
+				one.name, one.group = one.name+", with a store", one.group+", with a store"
+				all = append(all, one)
+			}
+		}
 	}
 	slices.SortStableFunc(all, func(a, b cut) int {
 		switch {
@@ -178,7 +190,7 @@ func TestListOfCutsIsComplete(t *testing.T) {
 	require.Equal(t, 10, quick)
 	require.Equal(t, map[string]int{
 		"etcd link": 12, "etcd linklink": 66, "etcd several links": 17, "etcd other": 8,
-		"hosts link": 6, "hosts linklink": 15, "hosts several links": 2, "hosts other": 5,
+		"hosts link": 6 + 1, "hosts linklink": 15, "hosts several links": 2 + 1, "hosts other": 5 + 1,
 	}, count)
 	require.Len(t, classes(size+1), 19)
 	require.Len(t, classes(size), 3)

@@ -31,11 +31,12 @@ type cutRow struct {
 // run has not run; the members of the view, which are as many as can be, serve all keys 5 s after the cut, and all
 // members 5 s after the healing; with a store each session is kept; and members that stop leave none open.
 func (r *cutRow) run(t *testing.T) {
-	c := start(t, setting{witness: r.witness, shared: r.witness == "etcd", wired: true, tls: true})
+	c := start(t, setting{witness: r.witness, shared: r.shared, wired: true, tls: true})
 	c.start(member.Load{Scopes: scopes(keys), Rate: 24, Timeout: callTime, Seed: 1})
 	<-time.After(2 * time.Second)
 	f, end := r.begin(c)
 	<-time.After(settles + holds)
+	held := time.Now()
 	end()
 	c.record(func() { f.Until = time.Now() })
 	c.awaitMembers()
@@ -43,7 +44,7 @@ func (r *cutRow) run(t *testing.T) {
 	<-time.After(time.Until(f.Until.Add(settles + 2*time.Second)))
 	stopped := time.Now()
 	r.report = c.finish()
-	require.NoError(t, errors.Join(c.verify(r.report, messages.CodeLost, messages.CodeDeadline, messages.CodeUnavailable), r.verify(c, f, stopped)))
+	require.NoError(t, errors.Join(c.verify(r.report, messages.CodeLost, messages.CodeDeadline, messages.CodeUnavailable), r.verify(c, f, held, stopped)))
 	r.passed = true
 }
 
@@ -61,15 +62,16 @@ func (r *cutRow) begin(c *cluster) (f *history.Fault, end func()) {
 	return f, func() { c.wires.heal(r.links...) }
 }
 
-// verify fills in the figures, and returns what is wrong with them.
-func (r *cutRow) verify(c *cluster, f *history.Fault, stopped time.Time) error {
+// verify fills in the figures, and returns what is wrong with them. The cut was whole until one time, and the load ended
+// at another.
+func (r *cutRow) verify(c *cluster, f *history.Fault, held, stopped time.Time) error {
 	h := &c.history
 	if all := h.DoublyActing(); len(all) > 0 {
 		r.doubled = all[0].For
 	}
-	served, errs := h.Serves(f.At.Add(settles), f.Until)
+	served, errs := h.Serves(f.At.Add(settles), held)
 	again, more := h.Serves(f.Until.Add(settles), stopped)
-	r.served, r.worked, r.recovered = served, h.Worked(f.At, f.Until, served.Members), h.Worked(f.Until, stopped, again.Members)
+	r.served, r.worked, r.recovered = served, h.Worked(f.At, held, served.Members), h.Worked(f.Until, stopped, again.Members)
 	r.kept, r.had, r.left = r.report.Kept, r.report.Had, c.server.Live()
 	errs = append(errs, more...)
 	check := func(holds bool, format string, args ...any) {

@@ -46,13 +46,10 @@ func faults(witness string) []cut {
 			}})
 	}
 	for i := range all {
-		all[i].group = witness + ": " + all[i].name
+		all[i].group = all[i].name
 	}
 	for i := range size {
-		all = append(all, cut{name: slotName(i) + " paused", group: witness + ": a member paused", stops: i + 1, serve: size - 1, quick: i == 1})
-	}
-	for i := range all {
-		all[i].witness = witness
+		all = append(all, cut{name: slotName(i) + " paused", group: "a member paused", stops: i + 1, serve: size - 1, quick: i == 1})
 	}
 	return all
 }

@@ -66,6 +66,7 @@ func (p *process) run() error {
 	}
 	commands := make(chan Command)
 	go read(in, commands)
+	zerolog.TimeFieldFormat = "15:04:05.000"
 	log := zerolog.New(zerolog.SyncWriter(os.Stderr)).Level(zerolog.InfoLevel).With().Timestamp().Logger()
 	system := actor.NewActorSystem(supervisor.WithSystemLogger(log))
 	before := goleak.IgnoreCurrent()

@@ -29,7 +29,8 @@ func (f AuthenticatorFunc) Credentials(ctx context.Context, key messages.Key) (C
 // Credentials are added to the requests of one key to the origin of [Server.URL], and to no
 // other. The methods may be called from any goroutine. The headers that they return appear in no
 // log, event or error text. The text of their errors does appear there, and must not
-// contain secrets.
+// contain secrets. If an error is an [*Error] with a Remedy, the failure has that remedy, such as
+// how to log in.
 type Credentials interface {
 	// Headers returns the headers of one request, such as Authorization. They take
 	// precedence over [Server.Headers], and are read-only once returned. Headers is called

@@ -42,8 +42,12 @@ var remedies = []struct {
 	{isAnotherProgram, "check url: is it the server's MCP endpoint?"},
 }
 
-// remedyFor returns what to change after an error, or nothing if another attempt may succeed.
+// remedyFor returns what to change after an error, or nothing if another attempt may succeed. What the credentials say
+// themselves comes first.
 func remedyFor(e *mcpbridge.Error, config *mcpbridge.Server) string {
+	if e.Remedy != "" {
+		return e.Remedy
+	}
 	for _, mistake := range remedies {
 		if mistake.fits(e, config) {
 			return mistake.remedy

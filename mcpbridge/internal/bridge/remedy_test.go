@@ -81,12 +81,18 @@ func TestPermanentMistakeNamesItsRemedy(t *testing.T) {
 		"another origin": {serve(func(w http.ResponseWriter, req *http.Request) {
 			http.Redirect(w, req, "http://other.invalid/", http.StatusPermanentRedirect)
 		}), "set url to the address of the server itself"},
-		"to a login page":    {serve(func(w http.ResponseWriter, req *http.Request) { http.Redirect(w, req, "/login", http.StatusFound) }), "set url to the address of the server itself"},
-		"401":                {says(401, "text/plain", ""), none},
-		"403":                {says(403, "text/html", "<html>"), none},
-		"401 with headers":   {with(says(401, "", ""), func(s *mcpbridge.Server) { s.Headers = map[string]string{"Authorization": "Bearer x"} }), "check the credentials in headers"},
-		"401 with Auth":      {with(says(401, "", ""), func(s *mcpbridge.Server) { s.Auth = noAuth(nil) }), "log in again, or give Auth other credentials"},
-		"Auth without any":   {with(says(401, "", ""), func(s *mcpbridge.Server) { s.Auth = noAuth(errors.New("nobody has logged in")) }), "log in again, or give Auth other credentials"},
+		"to a login page":  {serve(func(w http.ResponseWriter, req *http.Request) { http.Redirect(w, req, "/login", http.StatusFound) }), "set url to the address of the server itself"},
+		"401":              {says(401, "text/plain", ""), none},
+		"403":              {says(403, "text/html", "<html>"), none},
+		"401 with headers": {with(says(401, "", ""), func(s *mcpbridge.Server) { s.Headers = map[string]string{"Authorization": "Bearer x"} }), "check the credentials in headers"},
+		"401 with Auth":    {with(says(401, "", ""), func(s *mcpbridge.Server) { s.Auth = noAuth(nil) }), "log in again, or give Auth other credentials"},
+		"Auth without any": {with(says(401, "", ""), func(s *mcpbridge.Server) { s.Auth = noAuth(errors.New("nobody has logged in")) }), "log in again, or give Auth other credentials"},
+		"its own remedy": {with(says(401, "", ""), func(s *mcpbridge.Server) {
+			s.Auth = noAuth(&mcpbridge.Error{Detail: "nobody has logged in", Remedy: "run: log-in"})
+		}), "run: log-in"},
+		"of a refusal": {with(says(401, "", ""), func(s *mcpbridge.Server) {
+			s.Auth = refusing{&mcpbridge.Error{Detail: "it has expired", Remedy: "run: log-in"}}
+		}), "run: log-in"},
 		"407":                {says(407, "", ""), "the proxy wants credentials: put them into the URL in HTTP_PROXY or HTTPS_PROXY"},
 		"no MCP on stdout":   {server("babbler"), stdio},
 		"unknown protocol":   {server("future"), "set protocolVersion to one that the server speaks"},
@@ -203,6 +209,17 @@ func TestOutageHasNoRemedy(t *testing.T) {
 func noAuth(err error) mcpbridge.Authenticator {
 	return mcpbridge.AuthenticatorFunc(func(context.Context, messages.Key) (mcpbridge.Credentials, error) { return nothing{err}, nil })
 }
+
+// refusing are credentials that are refused, and cannot be refreshed.
+type refusing struct{ err error }
+
+func (r refusing) Credentials(context.Context, messages.Key) (mcpbridge.Credentials, error) {
+	return r, nil
+}
+
+func (refusing) Headers(context.Context) (http.Header, error) { return http.Header{}, nil }
+
+func (r refusing) Refresh(context.Context, *http.Request, *http.Response) error { return r.err }
 
 type nothing struct{ err error }
 

@@ -19,11 +19,17 @@ func Recover(err *error) {
 }
 
 // Unauthorized returns the error for credentials that could not be obtained. After a panic, its class is
-// Internal.
+// Internal. The remedy of a [mcpbridge.Error] is kept.
 func Unauthorized(text string, err error, secrets []string) *mcpbridge.Error {
 	var panicked *guard.Panic
 	if errors.As(err, &panicked) {
 		return &mcpbridge.Error{Class: mcpbridge.Internal, Detail: text + redact.Clean(panicked.Brief(), secrets...), Err: panicked}
+	}
+	if known, ok := errors.AsType[*mcpbridge.Error](err); ok && known.Remedy != "" {
+		return &mcpbridge.Error{
+			Class: mcpbridge.Unauthorized, Detail: text + redact.Clean(known.Detail, secrets...),
+			Remedy: redact.Clean(known.Remedy, secrets...), Err: err,
+		}
 	}
 	return &mcpbridge.Error{Class: mcpbridge.Unauthorized, Detail: text + redact.Describe(err, secrets...), Err: err}
 }

@@ -1,0 +1,345 @@
+package login
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+var (
+	past   = time.Now().Add(-time.Hour)
+	future = time.Now().Add(time.Hour)
+)
+
+// remedyOf returns the detail and the remedy of an error.
+func remedyOf(t *testing.T, err error) (detail, remedy string) {
+	t.Helper()
+	var e *mcpbridge.Error
+	require.ErrorAs(t, err, &e)
+	return e.Detail, e.Remedy
+}
+
+func TestPersonLogsInAndTheLoginIsKept(t *testing.T) {
+	s := newScripted(t)
+	page := make(chan string, 1)
+	person := &screen{open: func(address *url.URL) {
+		require.Equal(t, "S256", address.Query().Get("code_challenge_method"))
+		page <- back(t, address, url.Values{"code": {"the-code"}})
+	}}
+	l := s.login(t, Options{Asking: Waiting, Err: person, Timeout: time.Minute, Scopes: []string{"extra"}})
+	token, err := l.Token()
+	require.NoError(t, err)
+	require.Nil(t, token)
+	require.NoError(t, s.refuse(t, l, http.StatusUnauthorized, ""))
+	require.Equal(t, "You are logged in. You can close this window.\n", <-page)
+	require.True(t, l.Worked())
+	require.True(t, Kept(s.url()))
+	token, err = l.Token()
+	require.NoError(t, err)
+	require.Equal(t, "access-1", token.AccessToken)
+	require.NotContains(t, person.String(), "access-1")
+	require.Contains(t, person.String(), "scope=extra")
+	form := s.requests()[0]
+	require.Equal(t, s.url(), form.Get("resource"))
+	require.NotEmpty(t, form.Get("code_verifier"))
+
+	other := s.login(t, Options{})
+	token, err = other.Token()
+	require.NoError(t, err)
+	require.Equal(t, "access-1", token.AccessToken)
+
+	found, err := Forget(s.url())
+	require.NoError(t, err)
+	require.True(t, found)
+	found, err = Forget(s.url())
+	require.NoError(t, err)
+	require.False(t, found)
+}
+
+func TestWithoutALoginThePersonIsToldWhatToDo(t *testing.T) {
+	s := newScripted(t)
+	l := s.login(t, Options{Remedy: "run: mcpactor login hosted"})
+	detail, remedy := remedyOf(t, s.refuse(t, l, http.StatusUnauthorized, ""))
+	require.Equal(t, "nobody has logged in", detail)
+	require.Equal(t, "run: mcpactor login hosted", remedy)
+	detail, _ = remedyOf(t, s.refuse(t, l, http.StatusForbidden, "token"))
+	require.Equal(t, "the login lacks the scopes files:write", detail)
+	require.Empty(t, s.requests())
+}
+
+func TestOneOfAllProcessesRefreshesAToken(t *testing.T) {
+	s := newScripted(t)
+	s.keep(t, "old", past)
+	var all sync.WaitGroup
+	for range 8 {
+		l := s.login(t, Options{})
+		all.Go(func() {
+			token, err := l.Token()
+			if err != nil || token == nil || token.AccessToken != "access-1" {
+				t.Error(token, err)
+			}
+		})
+	}
+	all.Wait()
+	require.Len(t, s.requests(), 1)
+	form := s.requests()[0]
+	require.Equal(t, "refresh-old", form.Get("refresh_token"))
+	require.Equal(t, "refresh_token", form.Get("grant_type"))
+	require.Equal(t, s.url(), form.Get("resource"))
+}
+
+func TestTokenThatTheServerRefusesIsRefreshedUnlessAnotherProcessHas(t *testing.T) {
+	s := newScripted(t)
+	s.keep(t, "first", future)
+	l := s.login(t, Options{})
+	token, err := l.Token()
+	require.NoError(t, err)
+	require.Equal(t, "first", token.AccessToken)
+
+	s.keep(t, "second", future)
+	require.NoError(t, s.refuse(t, l, http.StatusUnauthorized, "first"))
+	require.Empty(t, s.requests())
+	token, err = l.Token()
+	require.NoError(t, err)
+	require.Equal(t, "second", token.AccessToken)
+
+	require.NoError(t, s.refuse(t, l, http.StatusUnauthorized, "second"))
+	require.Len(t, s.requests(), 1)
+	token, err = l.Token()
+	require.NoError(t, err)
+	require.Equal(t, "access-1", token.AccessToken)
+}
+
+func TestRefusalToRefreshEndsTheLogin(t *testing.T) {
+	s := newScripted(t)
+	s.keep(t, "old", past)
+	s.answer = func(w http.ResponseWriter, _ url.Values) {
+		reply(w, 400, map[string]any{"error": "invalid_grant", "error_description": "hush"})
+	}
+	l := s.login(t, Options{Remedy: "run: mcpactor login"})
+	for range 3 {
+		token, err := l.Token()
+		require.NoError(t, err)
+		require.Nil(t, token)
+	}
+	require.Len(t, s.requests(), 1, "a refresh token that was refused is not used again")
+	require.False(t, Kept(s.url()))
+	_, remedy := remedyOf(t, s.refuse(t, l, http.StatusUnauthorized, "old"))
+	require.Equal(t, "run: mcpactor login", remedy)
+}
+
+func TestOutageOfTheAuthorizationServerDoesNotEndTheLogin(t *testing.T) {
+	for name, answer := range map[string]func(http.ResponseWriter, url.Values){
+		"503": func(w http.ResponseWriter, f url.Values) { http.Error(w, f.Get("refresh_token"), 503) },
+		"unavailable": func(w http.ResponseWriter, _ url.Values) {
+			reply(w, 400, map[string]any{"error": "temporarily_unavailable"})
+		},
+		"garbage": func(w http.ResponseWriter, f url.Values) { reply(w, 200, f.Get("refresh_token")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScripted(t)
+			s.keep(t, "old", past)
+			works := s.answer
+			s.answer = answer
+			l := s.login(t, Options{})
+			_, err := l.Token()
+			detail, remedy := remedyOf(t, err)
+			require.NotContains(t, detail, "refresh-old")
+			require.Contains(t, remedy, "try again when the authorization server of")
+			require.True(t, Kept(s.url()))
+			s.answer = works
+			token, err := l.Token()
+			require.NoError(t, err)
+			require.NotNil(t, token)
+		})
+	}
+}
+
+func TestTokensAreNotSentToAnotherAddress(t *testing.T) {
+	s := newScripted(t)
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { t.Error(req.URL) }))
+	t.Cleanup(elsewhere.Close)
+	s.keep(t, "old", past)
+	s.answer = func(w http.ResponseWriter, _ url.Values) {
+		w.Header().Set("Location", elsewhere.URL)
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	}
+	_, err := s.login(t, Options{}).Token()
+	require.Error(t, err)
+}
+
+func TestAnswersOfTheBrowserAreChecked(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer url.Values
+		want   string
+	}{
+		"another issuer": {url.Values{"code": {"x"}, "iss": {"https://elsewhere.example"}}, "does not match expected issuer"},
+		"a refusal":      {url.Values{"error": {"access_denied"}, "error_description": {"hush"}}, "the authorization server refuses: access_denied"},
+		"a strange one":  {url.Values{"error": {"\x1b[2J hush"}}, "the authorization server refuses"},
+		"no code":        {url.Values{}, "the authorization server refuses"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScripted(t)
+			page := make(chan string, 1)
+			person := &screen{open: func(address *url.URL) { page <- back(t, address, c.answer) }}
+			l := s.login(t, Options{Asking: Waiting, Err: person, Timeout: time.Minute, Remedy: "try again"})
+			detail, remedy := remedyOf(t, s.refuse(t, l, http.StatusUnauthorized, ""))
+			require.Contains(t, detail, c.want)
+			require.NotContains(t, detail, "hush")
+			require.Equal(t, "try again", remedy)
+			require.NotContains(t, <-page, "You are logged in")
+			require.Empty(t, s.requests())
+			require.False(t, l.Worked())
+			require.False(t, Kept(s.url()))
+		})
+	}
+}
+
+func TestAnswerWithAnotherStateChangesNothing(t *testing.T) {
+	s := newScripted(t)
+	page := make(chan string, 3)
+	person := &screen{open: func(address *url.URL) {
+		page <- back(t, address, url.Values{"code": {"x"}, "state": {"guessed"}})
+		page <- back(t, address, url.Values{"error": {"access_denied"}, "state": {""}})
+		page <- back(t, address, url.Values{"code": {"the-code"}})
+	}}
+	l := s.login(t, Options{Asking: Waiting, Err: person, Timeout: time.Minute})
+	require.NoError(t, s.refuse(t, l, http.StatusUnauthorized, ""))
+	for range 2 {
+		require.Contains(t, <-page, "no answer to the login")
+	}
+	require.Contains(t, <-page, "You are logged in")
+	require.Equal(t, "the-code", s.requests()[0].Get("code"))
+}
+
+func TestLoginEndsWithItsContext(t *testing.T) {
+	s := newScripted(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	l := s.login(t, Options{Asking: Waiting, Err: &screen{open: func(*url.URL) { cancel() }}, Timeout: time.Minute})
+	req, err := http.NewRequest(http.MethodPost, s.url(), nil)
+	require.NoError(t, err)
+	detail, _ := remedyOf(t, l.Authorize(ctx, req, &http.Response{StatusCode: http.StatusUnauthorized, Body: http.NoBody}))
+	require.Equal(t, "nobody has logged in in time", detail)
+}
+
+// A browser would hand other addresses to any program of the machine.
+func TestAddressThatIsNoWebPageIsNotOpened(t *testing.T) {
+	s := newScripted(t)
+	s.authorization = "calculator://localhost/authorize"
+	person := &screen{}
+	l := s.login(t, Options{Asking: Waiting, Err: person, Timeout: time.Minute})
+	detail, _ := remedyOf(t, s.refuse(t, l, http.StatusUnauthorized, ""))
+	require.Contains(t, detail, "no web page")
+	require.Empty(t, person.String())
+}
+
+func TestBrowserIsOpenedOnceByOneOfTheProcesses(t *testing.T) {
+	s := newScripted(t)
+	addresses, done := make(chan *url.URL, 10), make(chan struct{}, 10)
+	var logins []*Login
+	for range 3 {
+		logins = append(logins, s.login(t, Options{
+			Asking: Once, Timeout: time.Minute, Remedy: "use the browser",
+			Err:  &screen{open: func(address *url.URL) { addresses <- address }},
+			Done: func() { done <- struct{}{} },
+		}))
+	}
+	for range 3 {
+		for _, l := range logins {
+			_, remedy := remedyOf(t, s.refuse(t, l, http.StatusUnauthorized, ""))
+			require.Equal(t, "use the browser", remedy)
+		}
+	}
+	require.Contains(t, back(t, <-addresses, url.Values{"code": {"the-code"}}), "You are logged in")
+	for range logins {
+		<-done
+	}
+	require.Empty(t, addresses)
+	for _, l := range logins {
+		token, err := l.Token()
+		require.NoError(t, err)
+		require.Equal(t, "access-1", token.AccessToken)
+	}
+
+	s.answer = func(w http.ResponseWriter, _ url.Values) { reply(w, 400, map[string]any{"error": "invalid_grant"}) }
+	remedyOf(t, s.refuse(t, logins[0], http.StatusUnauthorized, "access-1"))
+	require.Contains(t, back(t, <-addresses, url.Values{"error": {"access_denied"}}), "failed")
+	remedyOf(t, s.refuse(t, logins[0], http.StatusUnauthorized, ""))
+	require.Empty(t, addresses)
+}
+
+func TestFilesOfALoginArePrivate(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the folder of the user is private there")
+	}
+	s := newScripted(t)
+	s.keep(t, "token", future)
+	folder, err := os.UserConfigDir()
+	require.NoError(t, err)
+	var modes []string
+	require.NoError(t, filepath.Walk(filepath.Join(folder, "mcpactor"), func(_ string, info os.FileInfo, err error) error {
+		modes = append(modes, info.Mode().String())
+		return err
+	}))
+	require.Equal(t, []string{"drwx------", "drwx------", "-rw-------", "-rw-------"}, modes) // the login, and its lock
+}
+
+func TestFileThatIsNoLoginIsAnErrorThatDoesNotQuoteIt(t *testing.T) {
+	for _, text := range []string{"", "hush", `{"Token": {"access_token": "hush"}}`, `{"Client": "hush"}`} {
+		s := newScripted(t)
+		s.keep(t, "token", future)
+		f, err := fileOf(s.url())
+		require.NoError(t, err)
+		write(t, f.path, text)
+		l := s.login(t, Options{})
+		_, err = l.Token()
+		require.ErrorContains(t, err, "the login that is kept cannot be read")
+		require.NotContains(t, err.Error(), "hush")
+		require.False(t, Kept(s.url()))
+	}
+}
+
+func TestServersWithOtherCredentialsHaveNoLogin(t *testing.T) {
+	s := newScripted(t)
+	s.keep(t, "token", future)
+	servers := func() []mcpbridge.Server {
+		return []mcpbridge.Server{
+			{Name: "plain", URL: "https://a.example/mcp"},
+			{Name: "here", URL: "http://127.0.0.1:1/mcp"},
+			{Name: "kept", URL: s.url(), Headers: map[string]string{"X-Team": "blue"}},
+			{Name: "headers", URL: "https://a.example/mcp", Headers: map[string]string{"X-Key": "secret"}},
+			{Name: "authorization", URL: s.url(), Headers: map[string]string{"authorization": "Bearer secret"}},
+			{Name: "user", URL: "https://user:secret@a.example/mcp"},
+			{Name: "exposed", URL: "http://a.example/mcp"},
+			{Name: "command", Command: "true"},
+			{Name: "auth", URL: "https://a.example/mcp", Auth: mcpbridge.OAuth(s.login(t, Options{}))},
+		}
+	}
+	logins := Logins{Options: func(server string) Options { return Options{Remedy: "log in to " + server} }}
+	first, second := servers(), servers()
+	before := servers()[8].Auth
+	first[8].Auth, second[8].Auth = before, before
+	logins.Attach(first)
+	logins.Attach(second)
+	var with []string
+	for i := range first {
+		if first[i].Auth != nil && first[i].Auth != before {
+			with = append(with, first[i].Name)
+		}
+		require.NoError(t, first[i].Validate())
+		require.True(t, first[i].Same(&second[i]), first[i].Name)
+	}
+	require.Equal(t, "plain here kept", strings.Join(with, " "))
+}

@@ -5,6 +5,8 @@
 //	mcpactor call --config FILE …     call one tool
 //	mcpactor doctor --config FILE     try each server
 //	mcpactor exec --config FILE       run calls: JSON lines in, JSON lines out
+//	mcpactor login URL                log in to a server, and keep the login
+//	mcpactor logout URL               forget a login
 //	mcpactor tools --config FILE      list the tools of all servers
 //	mcpactor version                  print the version
 //	mcpactor completion SHELL         print a completion script for bash, zsh or fish
@@ -28,6 +30,8 @@ type commands struct {
 	Call       batch.Call     `cmd:"" help:"Call one tool, and print its result."`
 	Doctor     batch.Doctor   `cmd:"" help:"Try each server: whether it starts, its revision, its tools, the time, and what to change where it fails."`
 	Exec       batch.Exec     `cmd:"" help:"Run calls. Reads one JSON request per line from stdin, and writes one JSON response per line to stdout."`
+	Login      batch.Login    `cmd:"" help:"Log in to a hosted server in the browser. All commands use the login that is kept."`
+	Logout     batch.Logout   `cmd:"" help:"Forget the login at a server."`
 	Tools      batch.Tools    `cmd:"" help:"List the tools of all servers, with the safe names by which exec calls them."`
 	Version    cli.Version    `cmd:"" help:"Print the version of this program."`
 	Completion cli.Completion `cmd:"" help:"Print a completion script for a shell."`

@@ -44,6 +44,8 @@ func TestHelpFitsAScreenAndThatOfACommandExplainsEveryFlag(t *testing.T) {
 		"serve":  {"--config", "--listen", "--share", "--header", "--token", "--no-cache"},
 		"call":   {"--config", "--scope", "--json", "--timeout"},
 		"doctor": {"--config", "--timeout"},
+		"login":  {"--config", "--client-id", "--client-secret", "--redirect", "--scope", "--timeout"},
+		"logout": {"--config"},
 	} {
 		require.Regexp(t, `(?m)^ +`+command+` .*[a-z]`, stdout)
 		status, its, _ := run(command, "--help")
@@ -66,6 +68,8 @@ func TestInvalidUsageExitsWithTwo(t *testing.T) {
 		"expected one of":                     {},
 		"missing flags: --config=FILE":        {"tools"},
 		`<shell> must be one of "bash"`:       {"completion", "tcsh"},
+		`"search" is no URL`:                  {"login", "search"},
+		`"nonsense" is not of this form`:      {"login", "https://a.example", "--redirect", "nonsense"},
 		`Run "mcpactor --help" for the usage`: {"nonsense"},
 	} {
 		status, stdout, stderr := run(args...)
@@ -126,7 +130,7 @@ func TestScriptsCompleteInTheirShells(t *testing.T) {
 				want  []string
 				files bool // the shell completes file names
 			}{
-				{[]string{"mcpactor", ""}, []string{"call", "completion", "doctor", "exec", "serve", "tools", "version"}, false},
+				{[]string{"mcpactor", ""}, []string{"call", "completion", "doctor", "exec", "login", "logout", "serve", "tools", "version"}, false},
 				{[]string{"mcpactor", "tools", "--s"}, []string{"--scope"}, false},
 				{[]string{"mcpactor", "exec", "--log-level", ""}, []string{"debug", "error", "info", "warn"}, false},
 				{[]string{"mcpactor", "exec", "--config", "serv"}, nil, true},

@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -16,7 +15,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/internal/nearest"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -144,15 +145,25 @@ func open(path string, given Inputs, p *cli.Program, level, only string) (*insta
 		return nil, err
 	}
 	file.Store, file.Supervisor.LeaveOpen, file.Supervisor.FailFast = "", false, true
-	var names []string
-	for _, srv := range file.Supervisor.Servers {
-		names = append(names, srv.Name)
-	}
-	if only != "" && !slices.Contains(names, only) {
-		if meant := nearest.Of(only, names); meant != "" {
-			return nil, cli.Usagef("there is no server %q: did you mean %q?", only, meant)
+	if only != "" {
+		if _, err := serverIn(file, only); err != nil {
+			return nil, err
 		}
-		return nil, cli.Usagef("there is no server %q: the file has %s", only, strings.Join(names, ", "))
 	}
 	return start(path, file, p.Err, level)
+}
+
+// serverIn returns the server of a file with a name.
+func serverIn(file *config.File, name string) (mcpbridge.Server, error) {
+	var names []string
+	for _, srv := range file.Supervisor.Servers {
+		if srv.Name == name {
+			return srv, nil
+		}
+		names = append(names, srv.Name)
+	}
+	if meant := nearest.Of(name, names); meant != "" {
+		return mcpbridge.Server{}, cli.Usagef("there is no server %q: did you mean %q?", name, meant)
+	}
+	return mcpbridge.Server{}, cli.Usagef("there is no server %q: the file has %s", name, strings.Join(names, ", "))
 }

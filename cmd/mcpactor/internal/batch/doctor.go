@@ -14,6 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -55,10 +57,10 @@ func (cmd *Doctor) Run(p *cli.Program) error {
 		took := d.took.Round(10 * time.Millisecond)
 		if d.err != nil {
 			failed = true
-			fmt.Fprintf(w, "%s\tfails\t\t\t%v\t%s\n", srv.Name, took, printable(causeOf(d.err)))
+			fmt.Fprintf(w, "%s\tfails\t\t\t\t%v\t%s\n", srv.Name, took, printable(causeOf(d.err)))
 			continue
 		}
-		fmt.Fprintf(w, "%s\tworks\t%s\t%d tools\t%v\t%s\n", srv.Name, d.info.ProtocolVersion, d.tools, took, printable(describe(d.info)))
+		fmt.Fprintf(w, "%s\tworks\t%s\t%s\t%d tools\t%v\t%s\n", srv.Name, d.info.ProtocolVersion, loginOf(srv), d.tools, took, printable(describe(d.info)))
 	}
 	err = errors.Join(w.Flush(), stopErr)
 	for _, srv := range i.Supervisor.Servers {
@@ -95,6 +97,14 @@ func (cmd *Doctor) examine(ctx context.Context, i *instance, server string) (d d
 	}
 	d.tools = len(listed.Result.Tools)
 	return d
+}
+
+// loginOf says whether a login at a server is kept.
+func loginOf(srv mcpbridge.Server) string {
+	if srv.Auth != nil && login.Kept(srv.URL) {
+		return "logged in"
+	}
+	return ""
 }
 
 // causeOf returns why a server fails, and what to change.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
 	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/internal/nearest"
 )
@@ -35,6 +36,7 @@ type inputs struct {
 	asked    []string // the ids of those that servers need
 	terminal *os.File // to ask on, or nil
 	out      io.Writer
+	logins   login.Logins
 }
 
 // newInputs returns the inputs of a program. It asks if stdin is a terminal.
@@ -50,7 +52,14 @@ func newInputs(given Inputs, p *cli.Program) *inputs {
 // load loads a configuration file.
 func (i *inputs) load(path string) (*config.File, error) {
 	i.asked = nil
-	return config.Loader{Input: i.value}.Load(path)
+	file, err := config.Loader{Input: i.value}.Load(path)
+	if err == nil {
+		i.logins.Options = func(server string) login.Options {
+			return login.Options{Remedy: "run: mcpactor login --config " + path + " " + server}
+		}
+		i.logins.Attach(file.Supervisor.Servers)
+	}
+	return file, err
 }
 
 // first loads a configuration file for the first time. A value that was given for no input of the file is an error.

@@ -79,7 +79,7 @@ func (c *client) callTool(r *request, params object) (any, error) {
 	})
 	var failure *messages.Failure
 	if errors.As(err, &failure) && saidBy(failure) == nil {
-		return failed(toolset.Explain(err)), nil
+		return failed(explain(failure, err)), nil
 	}
 	if err != nil {
 		return nil, err
@@ -93,6 +93,15 @@ func (c *client) callTool(r *request, params object) (any, error) {
 		return raw, nil
 	}
 	return withText(raw, fmt.Sprintf("Note: server %q has a new session since its last result. State that it kept, such as a login or an open page, is gone.", s.name)), nil
+}
+
+// explain says why a call failed, and how to log in where that is the reason.
+func explain(failure *messages.Failure, err error) string {
+	text := toolset.Explain(err)
+	if failure.Code == messages.CodeUnauthorized && failure.Remedy != "" {
+		text += " Tell the user: " + failure.Remedy
+	}
+	return text
 }
 
 // failed returns a result that tells a model what is wrong.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/batch"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
 	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -47,7 +48,9 @@ func (*Serve) Help() string {
 
   "command": "mcpactor", "args": ["serve", "--", "npx", "some-server"]
 
-Each client has its own sessions. They are opened on first use, and again when they expire or break.`
+Each client has its own sessions. They are opened on first use, and again when they expire or break.
+
+If the server at a URL asks for a login, the browser opens. With --config, log in before: mcpactor login.`
 }
 
 // Run serves until the client has gone, or a signal comes.
@@ -116,6 +119,12 @@ func (cmd *Serve) config(p *cli.Program) (cfg Config, err error) {
 			return cfg, err
 		}
 		cfg = Config{Supervisor: supervisor.Config{Servers: []mcpbridge.Server{srv}}, Tools: []toolset.Server{{Name: srv.Name}}}
+		cfg.Attach = func(servers []mcpbridge.Server, loggedIn func()) {
+			logins := login.Logins{Options: func(string) login.Options {
+				return login.Options{Asking: login.Once, Err: p.Err, Timeout: loginPatience, Done: loggedIn, Remedy: loginRemedy}
+			}}
+			logins.Attach(servers)
+		}
 	}
 	cfg.Quiet = cmd.Quiet
 	for _, name := range cmd.Share {
@@ -127,6 +136,12 @@ func (cmd *Serve) config(p *cli.Program) (cfg Config, err error) {
 	}
 	return cfg, nil
 }
+
+const (
+	// loginPatience is how long a person may take to log in in the browser.
+	loginPatience = 5 * time.Minute
+	loginRemedy   = "log in in the browser that mcpactor has opened, or run: mcpactor login URL"
+)
 
 // shared is the scope of sessions that clients share.
 const shared = "shared"

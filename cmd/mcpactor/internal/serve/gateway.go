@@ -47,6 +47,8 @@ type Config struct {
 	Quiet time.Duration
 	// Lists keeps the lists of the servers between runs, or is nil.
 	Lists mcpbridge.Store
+	// Attach gives the servers their logins, or is nil. loggedIn is called after a login in the background.
+	Attach func(servers []mcpbridge.Server, loggedIn func())
 }
 
 // gateway serves any number of clients.
@@ -67,6 +69,9 @@ func start(system *actor.ActorSystem, cfg Config) (*gateway, error) {
 	g := &gateway{cfg: cfg, log: cfg.Supervisor.Logger, system: system, clients: map[string]*client{}}
 	s := cfg.Supervisor
 	s.Servers = slices.Clone(s.Servers)
+	if cfg.Attach != nil {
+		cfg.Attach(s.Servers, g.onLogin)
+	}
 	for i := range s.Servers {
 		g.adapt(&s.Servers[i])
 	}
@@ -102,7 +107,7 @@ func (g *gateway) adapt(srv *mcpbridge.Server) {
 		one.CustomMethods, one.CustomNotifications = nil, nil // as in srv
 		return one, nil
 	}
-	if base.PerKey == nil && base.ListClass == nil {
+	if base.PerKey == nil {
 		srv.ListClass = func(key messages.Key) string {
 			version, info := g.speaks(key.Scope)
 			class, err := json.Marshal([]any{version, info})
@@ -194,6 +199,19 @@ func (g *gateway) stop() error {
 	defer cancel()
 	g.do.Do(ctx, &messages.CloseAll{Now: true}) //nolint:errcheck // Stop says what is left
 	return g.sup.Stop(ctx)
+}
+
+// onLogin fetches the lists that could not be fetched without a login.
+func (g *gateway) onLogin() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range g.clients {
+		for _, s := range c.servers {
+			for _, l := range s.lists {
+				l.review()
+			}
+		}
+	}
 }
 
 // onEvent passes an event of the supervisor to the clients that it concerns.

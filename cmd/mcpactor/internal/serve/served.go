@@ -31,7 +31,7 @@ type served struct {
 func newServed(c *client, tools toolset.Server) *served {
 	s := &served{c: c, name: tools.Name, tools: tools, lists: map[string]*list{}}
 	for method, kind := range kinds {
-		s.lists[method] = &list{of: s, method: method, kind: kind, ended: make(chan struct{})}
+		s.lists[method] = &list{of: s, method: method, kind: kind, ended: make(chan struct{}), again: make(chan struct{}, 1)}
 	}
 	return s
 }
@@ -174,6 +174,7 @@ type list struct {
 	stale bool          // it must be fetched
 	busy  bool          // it is being fetched
 	ended chan struct{} // closed at the end of an attempt
+	again chan struct{} // has an element if the next attempt must not pause
 	shown *[32]byte     // the digest of what the client has got: zero if that was nothing
 }
 
@@ -229,6 +230,10 @@ func (l *list) review() {
 	defer l.mu.Unlock()
 	if l.known != nil || l.err != nil || l.busy {
 		l.refresh()
+		select {
+		case l.again <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -279,6 +284,7 @@ func (l *list) fetch() {
 		l.of.c.g.log.Debug().Str("scope", l.of.c.scope).Str("server", l.of.name).Str("op", l.method).Err(err).Msg("list was not fetched")
 		select {
 		case <-time.After(pause):
+		case <-l.again:
 		case <-l.of.c.ctx.Done():
 		}
 	}

@@ -1,0 +1,127 @@
+package batch
+
+import (
+	"context"
+	"net/url"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
+	"github.com/mcpactor/mcpactor/config"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// target is a server whose login is meant.
+type target struct {
+	Server string `arg:"" placeholder:"SERVER|URL" help:"URL of the server, or its name in the file."`
+	Config string `placeholder:"FILE" help:"Configuration file, as for exec."`
+	Inputs Inputs `embed:""`
+}
+
+// find returns the server. In a file, others do not matter.
+func (t *target) find(p *cli.Program) (mcpbridge.Server, error) {
+	if t.Config == "" {
+		u, err := url.Parse(t.Server)
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return mcpbridge.Server{}, cli.Usagef("%q is no URL: give that of the server, or --config FILE", t.Server)
+		}
+		return mcpbridge.Server{Name: "server", URL: t.Server}, nil
+	}
+	file, err := newInputs(t.Inputs, p).first(t.Config)
+	if err != nil {
+		return mcpbridge.Server{}, err
+	}
+	srv, err := serverIn(file, t.Server)
+	switch {
+	case err != nil:
+		return srv, err
+	case srv.URL == "" || srv.PerKey != nil:
+		return srv, cli.Usagef("%s: only a server at a URL without ${scope} has a login", t.Server)
+	case login.HasCredentials(&srv):
+		return srv, cli.Usagef("%s: has credentials in the file: remove them first", t.Server)
+	}
+	return srv, nil
+}
+
+// Login is the command that logs in to a server.
+type Login struct {
+	target
+	ClientID     string        `name:"client-id" placeholder:"ID" help:"The id of a client that is registered with the authorization server. Default: the program registers itself."`
+	ClientSecret string        `env:"MCPACTOR_CLIENT_SECRET" placeholder:"SECRET" help:"The secret of that client, if it has one. Better in the environment: $$MCPACTOR_CLIENT_SECRET."`
+	Redirect     string        `placeholder:"URL" help:"Where the browser comes back to, if the client has it registered. Default: http://127.0.0.1:0/callback, with any free port."`
+	Scope        []string      `placeholder:"SCOPE" help:"Ask for a scope besides those that the server names."`
+	Timeout      time.Duration `default:"5m" help:"How long to wait for the login. Default: 5m."`
+	LogLevel     string        `default:"error" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: error."`
+}
+
+// Help says where the login is kept.
+func (*Login) Help() string {
+	return "The login is kept in the configuration folder of the user, for all commands and processes. They refresh it."
+}
+
+// Run opens a session, for which a person has to log in in the browser.
+func (cmd *Login) Run(p *cli.Program) error {
+	if back, err := url.Parse(cmd.Redirect); err != nil || cmd.Redirect != "" && (back.Scheme != "http" || back.Port() == "" || back.Path == "") {
+		return cli.Usagef("--redirect: %q is not of this form: http://127.0.0.1:PORT/PATH", cmd.Redirect)
+	}
+	srv, err := cmd.find(p)
+	if err != nil {
+		return err
+	}
+	one, err := login.New(srv.URL, login.Options{
+		Asking: login.Waiting, Err: p.Err, Timeout: cmd.Timeout, Remedy: "run the command again, or ask those who run the server",
+		ClientID: cmd.ClientID, ClientSecret: cmd.ClientSecret, Redirect: cmd.Redirect, Scopes: cmd.Scope,
+	})
+	if err != nil {
+		return err
+	}
+	srv.Auth = mcpbridge.OAuth(one)
+	cfg := supervisor.Config{Servers: []mcpbridge.Server{srv}, FailFast: true, ConnectTimeout: cmd.Timeout + time.Minute}
+	i, err := start(srv.Name, &config.File{Supervisor: cfg}, p.Err, cmd.LogLevel)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	d := (&Doctor{Timeout: cfg.ConnectTimeout}).examine(ctx, i, srv.Name)
+	stopErr := i.stop(closeLimit)
+	switch {
+	case d.err != nil && one.Worked():
+		p.Errorf("logged in at %s, but it fails: %s", cmd.Server, printable(causeOf(d.err)))
+		return cli.ErrFailed
+	case d.err != nil:
+		p.Errorf("%s: %s", cmd.Server, printable(causeOf(d.err)))
+		return cli.ErrFailed
+	case !one.Worked():
+		p.Errorf("%s works without a login", cmd.Server)
+		return stopErr
+	}
+	p.Errorf("logged in at %s: %d tools", cmd.Server, d.tools)
+	return stopErr
+}
+
+// Logout is the command that forgets a login.
+type Logout struct{ target }
+
+// Help says what the command does not do.
+func (*Logout) Help() string {
+	return "The tokens are deleted on this machine. The authorization server is not told: there, they end by themselves, or on its own page."
+}
+
+// Run forgets the login.
+func (cmd *Logout) Run(p *cli.Program) error {
+	srv, err := cmd.find(p)
+	if err != nil {
+		return err
+	}
+	found, err := login.Forget(srv.URL)
+	if err == nil && !found {
+		p.Errorf("%s: nobody has logged in", cmd.Server)
+		return cli.ErrFailed
+	}
+	return err
+}

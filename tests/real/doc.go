@@ -1,6 +1,6 @@
 // Package real tests sessions on published MCP servers: the reference servers, Playwright's
 // server with a Chromium, and gateways and frameworks, over each transport that they speak. Some
-// are behind nginx.
+// are behind nginx. It also tests the logins of the program mcpactor, with the authorization server oidc-provider.
 //
 // The script install installs the servers. The tests have the build tag real, and need
 // Linux:

@@ -32,8 +32,8 @@ func TestEveryFieldThatAFileCanExpressHasAKey(t *testing.T) {
 			targets[target] = true
 		}
 	}
-	assembled := []string{ // set from several keys, or from the name of the server
-		"Name", "Command", "Args", "Env", "URL", "Transport", "PerKeyID", "Disabled", "Allow", "Deny", "Metadata",
+	assembled := []string{ // set from several keys, from the name of the server, or by programs
+		"Name", "Command", "Args", "Env", "URL", "Transport", "PerKeyID", "Disabled", "Allow", "Deny", "Metadata", "Verbatim",
 	}
 	for _, value := range []any{&e.server, &e.server.Limits, &e.tools, &f.Supervisor} {
 		value := reflect.ValueOf(value).Elem()

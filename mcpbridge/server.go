@@ -134,6 +134,11 @@ type Server struct {
 	// CustomNotifications are the notifications beyond MCP that are passed on, as
 	// [messages.CustomNotification]: names, or "*" for all beyond MCP. Others are ignored. Defaults to none.
 	CustomNotifications []string
+	// Verbatim adds the parameters of questions and notifications of MCP, as the server has sent them, to
+	// [messages.Elicit], [messages.Sample], [messages.ServerLog], [messages.ResourceUpdated],
+	// [messages.ElicitationCompleted] and [messages.Progress], for a program that passes them on. The SDK then
+	// checks no form and no answer to it.
+	Verbatim bool
 
 	// PerKey returns the configuration of one key, for example with the token of a user or
 	// the directory of a conversation. Command, Args, Env, Dir, URL, Headers, Setup, InMemory,

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -222,6 +223,9 @@ type ResourceUpdated struct {
 	URI string `json:"uri"`
 	// Meta is what the server has added to the notification. It must not be trusted. Read-only.
 	Meta mcp.Meta `json:"meta,omitempty" log:"-"`
+	// Verbatim are the parameters as the server has sent them, which must not be trusted, or nil unless Verbatim of the
+	// server's configuration is set. Read-only.
+	Verbatim json.RawMessage `json:"verbatim,omitempty" log:"-"`
 }
 
 // ServerLog is a log message of the server, see [SetLogLevel].
@@ -240,6 +244,9 @@ type ServerLog struct {
 	Operation OperationRef `json:"operation,omitzero"`
 	// Meta is what the server has added to the notification. It must not be trusted. Read-only.
 	Meta mcp.Meta `json:"meta,omitempty" log:"-"`
+	// Verbatim are the parameters as the server has sent them, which must not be trusted, or nil unless Verbatim of the
+	// server's configuration is set. Read-only.
+	Verbatim json.RawMessage `json:"verbatim,omitempty" log:"-"`
 }
 
 // ElicitationCompleted says that the user has done what an [Elicit] with a URL asked for, outside of
@@ -252,6 +259,9 @@ type ElicitationCompleted struct {
 	ElicitationID string `json:"elicitationId" log:"-"`
 	// Meta is what the server has added to the notification. It must not be trusted. Read-only.
 	Meta mcp.Meta `json:"meta,omitempty" log:"-"`
+	// Verbatim are the parameters as the server has sent them, which must not be trusted, or nil unless Verbatim of the
+	// server's configuration is set. Read-only.
+	Verbatim json.RawMessage `json:"verbatim,omitempty" log:"-"`
 }
 
 // Progress is the progress of an operation. Only the subscriber of the operation gets it,
@@ -270,4 +280,7 @@ type Progress struct {
 	Message string `json:"message,omitempty" log:"-"`
 	// Meta is what the server has added to the notification. It must not be trusted. Read-only.
 	Meta mcp.Meta `json:"meta,omitempty" log:"-"`
+	// Verbatim are the parameters as the server has sent them, which must not be trusted, or nil unless Verbatim of the
+	// server's configuration is set. Read-only.
+	Verbatim json.RawMessage `json:"verbatim,omitempty" log:"-"`
 }

@@ -247,7 +247,7 @@ func TestEventsAndFailuresHaveALogValue(t *testing.T) {
 		for i := range v.NumField() {
 			field := v.Type().Field(i)
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			if hidden := slices.Contains([]string{"data", "elicitationId", "logger", "message", "meta", "params"}, name); field.Anonymous || name == "-" || hidden {
+			if hidden := slices.Contains([]string{"data", "elicitationId", "logger", "message", "meta", "params", "verbatim"}, name); field.Anonymous || name == "-" || hidden {
 				require.NotContains(t, names, name)
 				continue
 			}

@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -79,6 +80,9 @@ type Elicit struct {
 	Origin
 	// Params are the parameters of the request. Read-only.
 	Params *mcp.ElicitParams `json:"params"`
+	// Verbatim are the parameters as the server has sent them, a JSON object that must not be trusted, or nil unless
+	// Verbatim of the server's configuration is set. Read-only.
+	Verbatim json.RawMessage `json:"verbatim,omitempty"`
 }
 
 // Sample asks for a completion by the model of the agent. Protocol 2026-07-28 deprecates
@@ -90,6 +94,8 @@ type Sample struct {
 	Origin
 	// Params are the parameters of the request. Read-only.
 	Params *mcp.CreateMessageWithToolsParams `json:"params"`
+	// Verbatim are the parameters as the server has sent them, as in [Elicit].
+	Verbatim json.RawMessage `json:"verbatim,omitempty"`
 }
 
 // ListRoots asks for the roots of a session for which there was no [SetRoots]. Protocol
@@ -124,12 +130,17 @@ type Withdrawn struct {
 type Elicited struct {
 	discreet
 	Result *mcp.ElicitResult `json:"result"`
+	// Verbatim is the result as the server gets it, in place of Result and without a check, or nil. Only an Elicit with
+	// Verbatim may be answered with it.
+	Verbatim json.RawMessage `json:"verbatim,omitempty"`
 }
 
 // Sampled answers [Sample].
 type Sampled struct {
 	discreet
 	Result *mcp.CreateMessageWithToolsResult `json:"result"`
+	// Verbatim is the result as the server gets it, as in [Elicited].
+	Verbatim json.RawMessage `json:"verbatim,omitempty"`
 }
 
 // Roots answers [ListRoots].

@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -52,6 +53,14 @@ func (c *conn) origin(params mcp.Params) *wire.Exchange { return c.Questions.Ori
 // logOf returns the operation that a log message belongs to, or nothing.
 func (c *conn) logOf(params *mcp.LoggingMessageParams) messages.OperationRef {
 	return c.Questions.LogOf(params)
+}
+
+// verbatim returns the parameters of a question or a notification as the server has sent them, or nil.
+func (c *conn) verbatim(params mcp.Params) json.RawMessage {
+	if !c.at.Verbatim {
+		return nil
+	}
+	return c.Questions.Kept(params)
 }
 
 // currentRoots returns the roots of the session, or nil.

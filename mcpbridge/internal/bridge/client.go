@@ -30,6 +30,8 @@ type handler interface {
 	origin(mcp.Params) *wire.Exchange
 	// logOf returns the operation that a log message belongs to, or nothing if that is not known.
 	logOf(*mcp.LoggingMessageParams) messages.OperationRef
+	// verbatim returns the parameters of a question or a notification as the server has sent them, or nil.
+	verbatim(mcp.Params) json.RawMessage
 	// currentRoots returns the roots of the session, or nil if the server has to ask for them.
 	currentRoots() *messages.SetRoots
 	// logLevel returns the log level that requests name, or nothing.
@@ -55,6 +57,7 @@ type nobody struct{}
 func (nobody) hear(messages.Notification)                                 {}
 func (nobody) logOf(*mcp.LoggingMessageParams) (of messages.OperationRef) { return of }
 func (nobody) origin(mcp.Params) *wire.Exchange                           { return nil }
+func (nobody) verbatim(mcp.Params) json.RawMessage                        { return nil }
 func (nobody) currentRoots() *messages.SetRoots                           { return nil }
 func (nobody) logLevel() string                                           { return "" }
 func (nobody) carriesParams() bool                                        { return false }
@@ -93,16 +96,18 @@ func newClient(info *mcp.Implementation, capabilities *mcp.ClientCapabilities, l
 			handlerOf(ctx).hear(&messages.ResourcesChanged{})
 		},
 		ResourceUpdatedHandler: func(ctx context.Context, req *mcp.ResourceUpdatedNotificationRequest) {
-			handlerOf(ctx).hear(&messages.ResourceUpdated{URI: req.Params.URI, Meta: req.Params.Meta})
+			raw := handlerOf(ctx).verbatim(req.Params)
+			handlerOf(ctx).hear(&messages.ResourceUpdated{URI: req.Params.URI, Meta: req.Params.Meta, Verbatim: raw})
 		},
 		LoggingMessageHandler: func(ctx context.Context, req *mcp.LoggingMessageRequest) {
-			of := handlerOf(ctx).logOf(req.Params)
+			of, raw := handlerOf(ctx).logOf(req.Params), handlerOf(ctx).verbatim(req.Params)
 			handlerOf(ctx).hear(&messages.ServerLog{
-				Level: string(req.Params.Level), Logger: req.Params.Logger, Data: req.Params.Data, Operation: of, Meta: req.Params.Meta,
+				Level: string(req.Params.Level), Logger: req.Params.Logger, Data: req.Params.Data, Operation: of, Meta: req.Params.Meta, Verbatim: raw,
 			})
 		},
 		ElicitationCompleteHandler: func(ctx context.Context, req *mcp.ElicitationCompleteNotificationRequest) {
-			handlerOf(ctx).hear(&messages.ElicitationCompleted{ElicitationID: req.Params.ElicitationID, Meta: req.Params.Meta})
+			raw := handlerOf(ctx).verbatim(req.Params)
+			handlerOf(ctx).hear(&messages.ElicitationCompleted{ElicitationID: req.Params.ElicitationID, Meta: req.Params.Meta, Verbatim: raw})
 		},
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // see answerInputRequests
 	}
@@ -195,6 +200,32 @@ func askFor[A messages.Answer](ctx context.Context, req messages.Request) (answe
 	return answer, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: reason}
 }
 
+// passOn passes on a question as it came, and returns the answer as it is. The SDK would check both, and refuse what it
+// does not know.
+func passOn(ctx context.Context, params mcp.Params, raw json.RawMessage) (mcp.Result, error) {
+	switch p := params.(type) {
+	case *mcp.ElicitParams:
+		answer, err := askFor[*messages.Elicited](ctx, &messages.Elicit{Params: p, Verbatim: raw})
+		switch {
+		case err != nil:
+			return nil, err
+		case answer.Verbatim != nil:
+			return &rawResult{raw: answer.Verbatim}, nil
+		}
+		return answer.Result, nil
+	case *mcp.CreateMessageWithToolsParams:
+		answer, err := askFor[*messages.Sampled](ctx, &messages.Sample{Params: p, Verbatim: raw})
+		switch {
+		case err != nil:
+			return nil, err
+		case answer.Verbatim != nil:
+			return &rawResult{raw: answer.Verbatim}, nil
+		}
+		return answer.Result, nil
+	}
+	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the question is not known"}
+}
+
 // receiving is middleware for the messages of a server. It finds the operation that a question belongs to. It answers
 // roots/list, which the SDK would answer alike for all sessions. It refuses missing parameters, after which the SDK
 // panics (go-sdk#186).
@@ -214,9 +245,14 @@ func receiving(next mcp.MethodHandler) mcp.MethodHandler {
 		switch method {
 		case rpc.MethodListRoots:
 			return listRoots(ctx)
-		case rpc.MethodElicit, "notifications/elicitation/complete", "notifications/resources/updated":
+		case rpc.MethodElicit, rpc.MethodCompleted, rpc.MethodUpdated:
 			if reflect.ValueOf(req.GetParams()).IsNil() {
 				return nil, refused
+			}
+		}
+		if rpc.IsQuestion(method) {
+			if raw := handlerOf(ctx).verbatim(req.GetParams()); raw != nil {
+				return passOn(ctx, req.GetParams(), raw)
 			}
 		}
 		return next(ctx, method, req)

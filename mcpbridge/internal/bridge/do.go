@@ -1,7 +1,9 @@
 package bridge
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -36,8 +38,12 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 	defer c.link.Forget(ex)
 	defer c.Questions.Forget(ex)
 	if o := c.owner.Load(); (op.Head().Subscriber != nil || op.Head().Quiet > 0) && o != nil && o.heard != nil {
-		ex.ProgressToken = c.Progress.Watch(func(p *mcp.ProgressNotificationParams) {
-			o.heard(&messages.Progress{ID: op.RequestID(), Progress: p.Progress, Total: p.Total, Message: p.Message, Meta: p.Meta}, op)
+		ex.ProgressToken = c.Progress.Watch(func(p *mcp.ProgressNotificationParams, raw json.RawMessage) {
+			note := &messages.Progress{ID: op.RequestID(), Progress: p.Progress, Total: p.Total, Message: p.Message, Meta: p.Meta}
+			if c.at.Verbatim {
+				note.Verbatim = bytes.Clone(raw)
+			}
+			o.heard(note, op)
 		})
 		defer c.Progress.Unwatch(ex.ProgressToken)
 	}

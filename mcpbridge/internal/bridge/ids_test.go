@@ -238,7 +238,7 @@ func TestProgressOfAnotherConnectionIsNotHeard(t *testing.T) {
 	s, heard := newScript(), []float64{}
 	c := s.attach(t)
 	other := new(wire.Progress).Watch(nil)
-	token := c.(*conn).Progress.Watch(func(p *mcp.ProgressNotificationParams) { heard = append(heard, p.Progress) })
+	token := c.(*conn).Progress.Watch(func(p *mcp.ProgressNotificationParams, _ json.RawMessage) { heard = append(heard, p.Progress) })
 	require.NotEqual(t, other, token)
 	require.Regexp(t, `^mcpactor-[0-9a-f]{16}-1$`, token)
 	events := ""

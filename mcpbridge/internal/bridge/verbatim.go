@@ -25,6 +25,15 @@ func isVerbatim(op messages.Operation, method string) bool {
 	return op != nil && op.Head().Verbatim && op.Method() == method
 }
 
+// rawResult is the answer to a question as it is.
+type rawResult struct {
+	mcp.ResultBase
+	raw json.RawMessage
+}
+
+// MarshalJSON returns the answer.
+func (r *rawResult) MarshalJSON() ([]byte, error) { return r.raw, nil }
+
 // withFields returns parameters with further fields.
 func withFields(params mcp.Params, extra map[string]json.RawMessage) (mcp.Params, error) {
 	data, err := rpc.EncodeParams(params)

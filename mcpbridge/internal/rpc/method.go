@@ -16,9 +16,20 @@ const (
 	MethodRootsChanged = "notifications/roots/list_changed"
 	MethodElicit       = "elicitation/create"
 	MethodSample       = "sampling/createMessage"
+	MethodUpdated      = "notifications/resources/updated"
+	MethodCompleted    = "notifications/elicitation/complete"
 )
 
 // IsQuestion reports whether a method is that of a question, which the user, a model or the agent has to answer.
 func IsQuestion(method string) bool {
 	return method == MethodElicit || method == MethodSample || method == MethodListRoots
+}
+
+// IsForOthers reports whether the parameters of a request or notification of a server may be passed on to another client.
+func IsForOthers(method string) bool {
+	switch method {
+	case MethodElicit, MethodSample, MethodLog, MethodUpdated, MethodCompleted:
+		return true
+	}
+	return false
 }

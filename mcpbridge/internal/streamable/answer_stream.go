@@ -145,6 +145,9 @@ func (a *answerStream) read(e rpc.Event) []byte {
 			return e.With(rpc.Failure(id, 0, refusal.Detail))
 		case !admitted:
 			return e.With(nil)
+		}
+		e = a.s.keep(e, req)
+		switch {
 		case req.IsCall() && rpc.IsQuestion(req.Method):
 			return e.With(a.s.Questions.Mark(e.Data, a.ex))
 		case req.Method == rpc.MethodLog:
@@ -152,6 +155,14 @@ func (a *answerStream) read(e rpc.Event) []byte {
 		}
 	}
 	return a.s.readEvent(e, msg, a.ex, a)
+}
+
+// keep returns an event with a message of a server, whose parameters are kept if the configuration says so.
+func (s *session) keep(e rpc.Event, req *jsonrpc.Request) rpc.Event {
+	if !s.client.Config.Verbatim || !rpc.IsForOthers(req.Method) {
+		return e
+	}
+	return rpc.ParseEvent(e.With(s.Questions.Keep(e.Data)))
 }
 
 // readEvent reads the message in an event of a stream, and returns the event for the SDK. own is the

@@ -206,6 +206,9 @@ func (st *stream) OnEvent(e rpc.Event) []byte {
 	if err != nil || !st.admits(msg.Message) {
 		return e.With(nil) // after data that is no message, the SDK would end the session with all its calls
 	}
+	if req, ok := msg.Message.(*jsonrpc.Request); ok {
+		e = st.s.keep(e, req)
+	}
 	return st.s.readEvent(e, msg, st.own, nil)
 }
 

@@ -56,10 +56,14 @@ type Tap struct {
 // New returns a tap on a transport of the SDK. input is the pipe to the server. It is nil if a message may have arrived
 // although its Write has failed: then the request counts as sent.
 func New(config *mcpbridge.Server, session *transport.Session, inner mcp.Transport, input *Input) *Tap {
-	return &Tap{
+	t := &Tap{
 		config: config, session: session, inner: inner, input: input, writing: make(chan struct{}, 1), over: make(chan struct{}),
 		answers: wire.Answers{IDs: rpc.NewIDs(session.Strays), Progress: &session.Progress, Custom: session.Custom},
 	}
+	if config.Verbatim {
+		t.answers.Keep = session.Questions.KeepParams
+	}
+	return t
 }
 
 // OverPipe returns a tap on the two pipes of a server. A Read of output returns soon after its Close.

@@ -20,6 +20,8 @@ type Answers struct {
 	// Custom is called with each notification, in the order in which they arrive. It must not
 	// block, and may be nil.
 	Custom func(method string, params json.RawMessage)
+	// Keep returns the parameters of a request or notification of MCP for the SDK, or is nil.
+	Keep func(params json.RawMessage) json.RawMessage
 }
 
 // Waiting knows which exchanges wait for a response.
@@ -49,6 +51,9 @@ func (a *Answers) Read(msg jsonrpc.Message, waiting Waiting) (Use, *Exchange) {
 		}
 		if a.Custom != nil && !msg.IsCall() {
 			a.Custom(msg.Method, msg.Params)
+		}
+		if a.Keep != nil && rpc.IsForOthers(msg.Method) {
+			msg.Params = a.Keep(msg.Params)
 		}
 	case *jsonrpc.Response:
 		if !a.IDs.Restore(msg) {

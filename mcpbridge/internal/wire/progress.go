@@ -16,18 +16,19 @@ type Progress struct {
 	mu       sync.Mutex
 	prefix   string // of the tokens; it differs from that of earlier connections, on whose calls the server may still report
 	last     uint64
-	watchers map[string]func(*mcp.ProgressNotificationParams) // by token
+	watchers map[string]func(*mcp.ProgressNotificationParams, json.RawMessage) // by token
 }
 
 // Nonce returns a random text. It is no secret.
 func Nonce() string { return fmt.Sprintf("%016x", rand.Uint64()) }
 
-// Watch returns the token with which the server reports to f. f must not block.
-func (p *Progress) Watch(f func(*mcp.ProgressNotificationParams)) (token string) {
+// Watch returns the token with which the server reports to f, which also gets the parameters as they came. f must not block,
+// and does not keep them.
+func (p *Progress) Watch(f func(*mcp.ProgressNotificationParams, json.RawMessage)) (token string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.watchers == nil {
-		p.watchers = map[string]func(*mcp.ProgressNotificationParams){}
+		p.watchers = map[string]func(*mcp.ProgressNotificationParams, json.RawMessage){}
 		p.prefix = "mcpactor-" + Nonce() + "-"
 	}
 	p.last++
@@ -61,6 +62,6 @@ func (p *Progress) Notify(params json.RawMessage) {
 	f := p.watchers[token]
 	p.mu.Unlock()
 	if f != nil {
-		f(&note)
+		f(&note, params)
 	}
 }

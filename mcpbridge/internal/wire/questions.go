@@ -53,6 +53,49 @@ func (q *Questions) LogOf(params *mcp.LoggingMessageParams) (of messages.Operati
 	return of
 }
 
+// Keep returns a message with its parameters, as text, in a mark: the SDK drops what it does not know of them.
+func (q *Questions) Keep(message []byte) []byte {
+	kept, err := with(message, "params", q.keep)
+	if err != nil {
+		return message
+	}
+	return kept
+}
+
+// KeepParams returns parameters with themselves in a mark, as Keep does.
+func (q *Questions) KeepParams(params json.RawMessage) json.RawMessage {
+	kept, err := q.keep(params)
+	if err != nil {
+		return params
+	}
+	return kept
+}
+
+func (q *Questions) keep(params json.RawMessage) ([]byte, error) {
+	return with(params, "_meta", func(meta json.RawMessage) ([]byte, error) {
+		return with(meta, q.keyOf()+verbatim, func(json.RawMessage) ([]byte, error) { return json.Marshal(string(params)) })
+	})
+}
+
+// verbatim is what the key of a mark with parameters ends with.
+const verbatim = "-verbatim"
+
+// Kept removes the mark with parameters from them, and returns what Keep got, or nil.
+func (q *Questions) Kept(params mcp.Params) json.RawMessage {
+	if v := reflect.ValueOf(params); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil
+	}
+	key := q.keyOf() + verbatim
+	text, kept := params.GetMeta()[key].(string)
+	if !kept {
+		return nil
+	}
+	if delete(params.GetMeta(), key); len(params.GetMeta()) == 0 {
+		params.SetMeta(nil)
+	}
+	return json.RawMessage(text)
+}
+
 // withMeta returns a message, as JSON, with a member of its _meta, or as it is if it cannot have one.
 func withMeta(message []byte, key string, value any) []byte {
 	marked, err := with(message, "params", func(params json.RawMessage) ([]byte, error) {

@@ -90,7 +90,8 @@ func TestEveryEventHasALineWithAllOfItsFields(t *testing.T) {
 		covered = append(covered, name)
 		for i := range value.NumField() {
 			field := value.Type().Field(i)
-			require.False(t, field.IsExported() && value.Field(i).IsZero(), "%s.%s is not in this test", name, field.Name)
+			unused := field.Name == "Verbatim" // it is for programs that pass messages on
+			require.False(t, field.IsExported() && !unused && value.Field(i).IsZero(), "%s.%s is not in this test", name, field.Name)
 		}
 		line, err := json.Marshal(lineOf(c.event))
 		require.NoError(t, err)

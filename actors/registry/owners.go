@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -98,12 +99,15 @@ func (r *registry) onBind(c actor.Context, cmd *messages.Bind) {
 	r.respond(c, &messages.Bound{ID: cmd.ID, Scope: key.Scope})
 }
 
+// nothingDeclared is what is declared by capabilities that let servers ask for nothing.
+var nothingDeclared = mcpbridge.Declared(&mcp.ClientCapabilities{})
+
 // bindRejection returns the failure of a Bind that cannot do what it says, or nil.
 func (r *registry) bindRejection(c actor.Context, cmd, previous *messages.Bind) *messages.Failure {
 	switch can := cmp.Or(cmd.Capabilities, r.cfg.Capabilities); {
 	case cmd.Capabilities != nil && holderOf(cmd) == nil:
 		return messages.NewFailure(cmd, messages.CodeInvalid, "capabilities: the binding belongs to nobody: set Owner, Handler or Subscriber")
-	case cmd.Handler != nil && !asks(can):
+	case cmd.Handler != nil && (can == nil || mcpbridge.Declared(can) == nothingDeclared):
 		return messages.NewFailure(cmd, messages.CodeInvalid,
 			"handler: no server would ask it, because no capability is declared: set Capabilities, such as elicitation, here or in the configuration, or Handler of the configuration")
 	case holderOf(cmd) == nil || cmd.Owner != nil || previous != nil && previous.Owner == nil:
@@ -131,11 +135,6 @@ func (r *registry) unbind(c actor.Context, scope string, next *actor.PID) {
 		o.release(scope)
 		r.releaseOwner(c, o)
 	}
-}
-
-// asks reports whether a capability lets servers send requests.
-func asks(can *mcp.ClientCapabilities) bool {
-	return can != nil && (can.Elicitation != nil || can.Sampling != nil || can.RootsV2 != nil || len(can.Experimental)+len(can.Extensions) > 0)
 }
 
 // forgetOrphan removes a binding without an owner whose holder has terminated. It reports whether there

@@ -16,6 +16,7 @@ import (
 // run runs an operation for a request, whose further parameters are extra.
 func (c *client) run(r *request, s *served, extra map[string]json.RawMessage, command func(messages.Header) messages.Operation) (messages.Result, error) {
 	h := s.header(patience)
+	s.applyLevel(r.ctx, h)
 	h.Extra, h.Quiet = extra, c.g.cfg.Quiet
 	c.mu.Lock()
 	c.operations[h.ID] = r
@@ -28,9 +29,7 @@ func (c *client) run(r *request, s *served, extra map[string]json.RawMessage, co
 	ctx := r.ctx
 	if token := objectOf(objectOf(r.Params)["_meta"])["progressToken"]; token != nil {
 		ctx = supervisor.WithProgress(ctx, func(p *messages.Progress) {
-			c.notify("notifications/progress", &mcp.ProgressNotificationParams{
-				Meta: p.Meta, ProgressToken: token, Progress: p.Progress, Total: p.Total, Message: p.Message,
-			}, r.ID)
+			c.notify("notifications/progress", objectOf(p.Verbatim).with("progressToken", token), r.ID)
 		})
 	}
 	reply, err := c.g.do.Do(ctx, command(h))

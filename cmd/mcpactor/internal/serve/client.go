@@ -144,7 +144,7 @@ func (c *client) handle(r *request) (any, error) {
 	case "completion/complete":
 		return c.complete(r, params)
 	case "logging/setLevel":
-		return c.setLevel(params)
+		return c.setLevel(r, params)
 	}
 	return c.custom(r)
 }

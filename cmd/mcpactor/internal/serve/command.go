@@ -36,7 +36,7 @@ type Serve struct {
 	Header   map[string]string `mapsep:"none" placeholder:"NAME=VALUE" help:"Header for the server at a URL. $${VAR} is an environment variable."`
 	Share    []string          `placeholder:"SERVER" help:"Let clients share one session of a server that keeps nothing for a client."`
 	Listen   string            `placeholder:"HOST:PORT" help:"Serve streamable HTTP on this machine for several clients, at /mcp, in place of stdio. /debug/mcp/ shows the sessions."`
-	Token    string            `env:"MCPACTOR_SERVE_TOKEN" placeholder:"TOKEN" help:"With --listen: what clients send as a bearer token. Better in the environment: $$MCPACTOR_SERVE_TOKEN."`
+	Token    string            `env:"MCPACTOR_SERVE_TOKEN" placeholder:"TOKEN" help:"With --listen: what clients send as a bearer token. Better in the environment:"`
 	Quiet    time.Duration     `help:"End a call when nothing was heard of it for so long: no result, progress or question. Default: the client decides."`
 	NoCache  bool              `help:"Do not keep what the servers list between runs."`
 	LogLevel string            `default:"warn" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: warn."`
@@ -197,13 +197,26 @@ func expand(text string) (expanded string, err error) {
 // runners are programs that run the server which their arguments name.
 var runners = []string{"npx", "bunx", "pnpm", "yarn", "uvx", "uv", "pipx", "node", "deno", "python", "python3", "docker", "podman"}
 
+// unnamed are the files and the folders of a package that say nothing about it.
+var unnamed = []string{"index", "main", "cli", "server", "dist", "build", "src", "bin", "lib", "."}
+
+// programOf returns the name of the package or the file at a path.
+func programOf(file string) string {
+	for at := file; at != "/" && at != "."; at = path.Dir(at) {
+		if name := path.Base(at); !slices.Contains(unnamed, strings.TrimSuffix(name, path.Ext(name))) {
+			return name
+		}
+	}
+	return path.Base(file)
+}
+
 // nameOf returns a name for the server of a command: that of the package or the file that is run.
 func nameOf(command []string) string {
 	name := strings.TrimSuffix(filepath.Base(command[0]), ".exe")
 	if slices.Contains(runners, name) {
 		for _, argument := range command[1:] {
 			if !strings.HasPrefix(argument, "-") && argument != "run" && argument != "dlx" && argument != "exec" {
-				name = path.Base(filepath.ToSlash(argument))
+				name = programOf(filepath.ToSlash(argument))
 				break
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,6 +44,13 @@ func TestCommandLineNamesWhatIsServed(t *testing.T) {
 	require.Equal(t, "npx", srv.Command)
 	require.Equal(t, []string{"-y", "@modelcontextprotocol/server-memory@2", "--flag"}, srv.Args)
 	require.True(t, srv.InheritEnv, "the client has set the environment for the server")
+
+	for command, name := range map[string]string{
+		"node /a/@modelcontextprotocol/server-everything/dist/index.js": "server-everything", "python3 server.py": "server.py", "uvx mcp-server-git": "mcp-server-git",
+		"/opt/my-server --x": "my-server",
+	} {
+		require.Equal(t, name, nameOf(strings.Fields(command)))
+	}
 
 	t.Setenv("SERVE_TEST_TOKEN", "hush")
 	cfg, err = parsed(t, "--header", "Authorization=Bearer ${SERVE_TEST_TOKEN}", "https://example.com/mcp")

@@ -92,6 +92,7 @@ func start(system *actor.ActorSystem, cfg Config) (*gateway, error) {
 
 // adapt makes a server speak to each client as that client is: in its revision of the protocol, and to its name.
 func (g *gateway) adapt(srv *mcpbridge.Server) {
+	srv.Verbatim = true
 	base := *srv
 	srv.PerKey = func(ctx context.Context, key messages.Key) (mcpbridge.Server, error) {
 		one := base
@@ -147,7 +148,7 @@ func (g *gateway) open(c *client, capabilities *mcp.ClientCapabilities) error {
 	g.clients[c.scope] = c
 	g.mu.Unlock()
 	bind := &messages.Bind{Scope: c.scope, Owner: c.owner, Capabilities: capabilities}
-	if asks(capabilities) {
+	if mcpbridge.Declared(capabilities) != mcpbridge.Declared(&mcp.ClientCapabilities{}) { // or else nobody may ask
 		bind.Handler = c.owner
 	}
 	if _, err := g.do.Do(c.ctx, bind); err != nil {
@@ -156,11 +157,6 @@ func (g *gateway) open(c *client, capabilities *mcp.ClientCapabilities) error {
 	c.ready.Store(true)
 	g.log.Info().Str("scope", c.scope).Str("protocol", c.version).Msg("client connected")
 	return nil
-}
-
-// asks reports whether servers may ask a client that declares capabilities.
-func asks(can *mcp.ClientCapabilities) bool {
-	return can.Elicitation != nil || can.Sampling != nil || can.RootsV2 != nil || len(can.Experimental)+len(can.Extensions) > 0
 }
 
 // plain returns a name with letters, digits, dots and dashes only.

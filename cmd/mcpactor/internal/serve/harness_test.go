@@ -26,7 +26,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(processVar) != "" {
+	switch os.Getenv(processVar) {
+	case "":
+	case "raw":
+		runRawServer()
+	default:
 		runProcess()
 	}
 	os.Exit(m.Run())

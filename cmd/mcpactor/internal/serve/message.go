@@ -77,6 +77,12 @@ func (o object) text(name string) (text string) {
 	return text
 }
 
+// with returns the object with a member set.
+func (o object) with(name string, value json.RawMessage) object {
+	o[name] = value
+	return o
+}
+
 // without returns the members that have none of these names, or nil if there are none.
 func (o object) without(names ...string) (rest map[string]json.RawMessage) {
 next:

@@ -47,18 +47,12 @@ func (c *client) answer(ctx context.Context, m messages.Request) messages.Answer
 	var err error
 	switch m := m.(type) {
 	case *messages.Elicit:
-		result := new(mcp.ElicitResult)
-		if answer, err = c.ask(ctx, "elicitation/create", m.Params, of); err == nil {
-			if err = json.Unmarshal(answer, result); err == nil {
-				return &messages.Elicited{Result: result}
-			}
+		if answer, err = c.ask(ctx, "elicitation/create", m.Verbatim, of); err == nil {
+			return &messages.Elicited{Verbatim: answer}
 		}
 	case *messages.Sample:
-		result := new(mcp.CreateMessageWithToolsResult)
-		if answer, err = c.ask(ctx, "sampling/createMessage", m.Params, of); err == nil {
-			if err = json.Unmarshal(answer, result); err == nil {
-				return &messages.Sampled{Result: result}
-			}
+		if answer, err = c.ask(ctx, "sampling/createMessage", m.Verbatim, of); err == nil {
+			return &messages.Sampled{Verbatim: answer}
 		}
 	case *messages.ListRoots:
 		result := new(mcp.ListRootsResult)
@@ -74,17 +68,12 @@ func (c *client) answer(ctx context.Context, m messages.Request) messages.Answer
 }
 
 // ask sends a request to the client, for a request of the client or for none, and returns the result.
-func (c *client) ask(ctx context.Context, method string, params any, of json.RawMessage) (json.RawMessage, error) {
+func (c *client) ask(ctx context.Context, method string, params, of json.RawMessage) (json.RawMessage, error) {
 	id, err := encode("mcpactor-" + c.nextID())
 	if err != nil {
 		return nil, err
 	}
-	m := &message{ID: id, Method: method}
-	if params != nil {
-		if m.Params, err = encode(params); err != nil {
-			return nil, err
-		}
-	}
+	m := &message{ID: id, Method: method, Params: params}
 	answered := make(chan *message, 1)
 	c.mu.Lock()
 	c.asked[string(id)] = answered

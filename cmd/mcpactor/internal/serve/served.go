@@ -23,8 +23,11 @@ type served struct {
 	tools toolset.Server // the filters
 	lists map[string]*list
 
+	leveling sync.Mutex // while the log level is set
+
 	mu         sync.Mutex
 	open       bool   // the session of the client is open
+	level      string // of its log messages, or "" if none was set
 	generation uint64 // of the last result that the client has
 }
 
@@ -79,25 +82,32 @@ func (s *served) onEvent(e messages.Event) {
 	case *messages.SessionOpened, *messages.SessionRestarted:
 		if own {
 			s.setOpen(true)
-			s.applySettings()
 		}
 		for _, l := range s.lists {
 			l.review()
 		}
 	case *messages.SessionClosed:
-		s.setOpen(false)
+		if own {
+			s.setOpen(false)
+		}
 	case *messages.ResourceUpdated:
 		if s.c.watches(e.URI, s) {
-			s.c.notify("notifications/resources/updated", &mcp.ResourceUpdatedNotificationParams{Meta: e.Meta, URI: e.URI}, nil)
+			var params any = e.Verbatim
+			if e.Verbatim == nil { // the session is a new one
+				params = &mcp.ResourceUpdatedNotificationParams{URI: e.URI}
+			}
+			s.c.notify("notifications/resources/updated", params, nil)
 		}
 	case *messages.ServerLog:
-		logger := e.Logger
+		params := objectOf(e.Verbatim)
 		if s.c.g.cfg.Prefixed {
-			logger = s.name + "/" + logger
+			if logger, err := encode(s.name + "/" + e.Logger); err == nil {
+				params["logger"] = logger
+			}
 		}
-		s.c.notify("notifications/message", &mcp.LoggingMessageParams{Meta: e.Meta, Level: mcp.LoggingLevel(e.Level), Logger: logger, Data: e.Data}, s.c.requestOf(e.Operation.ID))
+		s.c.notify("notifications/message", params, s.c.requestOf(e.Operation.ID))
 	case *messages.ElicitationCompleted:
-		s.c.notify("notifications/elicitation/complete", &mcp.ElicitationCompleteParams{Meta: e.Meta, ElicitationID: e.ElicitationID}, nil)
+		s.c.notify("notifications/elicitation/complete", e.Verbatim, nil)
 	case *messages.CustomNotification:
 		s.c.link.send(&message{Method: e.Method, Params: e.Params}, nil)
 	}
@@ -106,7 +116,9 @@ func (s *served) onEvent(e messages.Event) {
 func (s *served) setOpen(open bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.open = open
+	if s.open = open; !open {
+		s.level = ""
+	}
 }
 
 func (s *served) isOpen() bool {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -18,40 +20,51 @@ func noMethod(method string) error {
 
 // What a client sets is set on the sessions that are open, and on others when they open: a setting starts no process.
 
+// levels are the levels of log messages.
+var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+
 // setLevel sets the level of log messages.
-func (c *client) setLevel(params object) (any, error) {
+func (c *client) setLevel(r *request, params object) (any, error) {
 	level := params.text("level")
-	if level == "" {
-		return nil, invalid("level: is missing")
+	if !slices.Contains(levels, level) {
+		return nil, invalid("level: use one of " + strings.Join(levels, ", "))
 	}
 	c.mu.Lock()
 	c.logLevel = level
 	c.mu.Unlock()
 	for _, s := range c.servers {
 		if s.isOpen() {
-			s.applyLevel(c.ctx, level)
+			s.applyLevel(r.ctx, s.header(patience))
 		}
 	}
 	return struct{}{}, nil
 }
 
-// applySettings sets the log level on a session that has opened. The roots are asked for.
-func (s *served) applySettings() {
+// applyLevel sets the level that the client has set on its session, unless it is set: the library sets it again when it
+// opens the session again. Operations that come meanwhile wait, so that the first one may log.
+func (s *served) applyLevel(ctx context.Context, h messages.Header) {
 	s.c.mu.Lock()
 	level := s.c.logLevel
 	s.c.mu.Unlock()
-	if level != "" {
-		go s.applyLevel(s.c.ctx, level)
-	}
-}
-
-func (s *served) applyLevel(ctx context.Context, level string) {
-	if said := s.introduced(); said != nil && said.Capabilities != nil && said.Capabilities.Logging == nil {
+	if said := s.introduced(); level == "" || said != nil && said.Capabilities != nil && said.Capabilities.Logging == nil {
 		return
 	}
-	if _, err := s.c.g.do.Do(ctx, &messages.SetLogLevel{Header: s.header(patience), Level: level}); err != nil {
-		s.c.g.log.Debug().Str("scope", s.c.scope).Str("server", s.name).Err(err).Msg("log level was not set")
+	s.leveling.Lock()
+	defer s.leveling.Unlock()
+	s.mu.Lock()
+	set := s.level == level
+	s.mu.Unlock()
+	if set {
+		return
 	}
+	h.ID = s.c.scope + "#" + s.c.nextID()
+	if _, err := s.c.g.do.Do(ctx, &messages.SetLogLevel{Header: h, Level: level}); err != nil {
+		s.c.g.log.Debug().Str("scope", s.c.scope).Str("server", s.name).Err(err).Msg("log level was not set")
+		return
+	}
+	s.mu.Lock()
+	s.level = level
+	s.mu.Unlock()
 }
 
 // replaceRoots asks the client for its roots, which have changed, and passes them on to its open sessions.

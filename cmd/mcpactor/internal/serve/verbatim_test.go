@@ -1,0 +1,132 @@
+package serve
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// rawServer is a server without an SDK. During a call it sends what no SDK knows, and the result of the call is the answer to
+// its question.
+type rawServer struct{ answers chan string }
+
+// What the server sends during a call. %s is the token of its progress.
+const (
+	rawLog      = `{"level":"info","logger":"l","data":{"n":12345678901234567890},"later":{"a":[1]},"_meta":{"m":1}}`
+	rawUpdate   = `{"uri":"file:///x","later":"<&>"}`
+	rawProgress = `{"progressToken":%s,"progress":0.25,"later":true}`
+	rawQuestion = `{"message":"?","requestedSchema":{"type":"object","properties":{"a":{"type":"hologram"}}},"later":7,"_meta":{"q":1}}`
+	rawAnswer   = `{"action":"accept","content":{"a":{"deep":[1]}},"later":8}`
+)
+
+// receive takes a message, and sends what follows from it.
+func (s *rawServer) receive(line []byte, send func(string)) {
+	var m message
+	if json.Unmarshal(line, &m) != nil {
+		return
+	}
+	result := `{}`
+	switch {
+	case m.Method == "" && string(m.ID) == `"question"`:
+		s.answers <- string(m.Result)
+		return
+	case m.ID == nil:
+		return
+	case m.Method == "initialize":
+		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{},"resources":{"subscribe":true}},"serverInfo":{"name":"raw","version":"1"}}`
+	case m.Method == "tools/list":
+		result = `{"tools":[{"name":"t","inputSchema":{"type":"object"},"later":1}]}`
+	case m.Method == "tools/call":
+		token := objectOf(objectOf(m.Params)["_meta"])["progressToken"]
+		send(`{"jsonrpc":"2.0","method":"notifications/message","params":` + rawLog + `}`)
+		send(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":` + rawUpdate + `}`)
+		send(`{"jsonrpc":"2.0","method":"notifications/progress","params":` + fmt.Sprintf(rawProgress, token) + `}`)
+		send(`{"jsonrpc":"2.0","id":"question","method":"elicitation/create","params":` + rawQuestion + `}`)
+		result = `{"content":[],"answer":` + <-s.answers + `}`
+	}
+	send(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":` + result + `}`)
+}
+
+// ServeHTTP serves it over streamable HTTP.
+func (s *rawServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	w.Header().Set("Mcp-Session-Id", "one")
+	if !strings.Contains(string(body), `"method"`) || !strings.Contains(string(body), `"id"`) {
+		w.WriteHeader(http.StatusAccepted)
+	} else {
+		w.Header().Set("Content-Type", "text/event-stream")
+	}
+	s.receive(body, func(line string) {
+		fmt.Fprintf(w, "data: %s\n\n", line)
+		w.(http.Flusher).Flush()
+	})
+}
+
+// runRawServer runs it over stdio.
+func runRawServer() {
+	s := &rawServer{make(chan string, 1)}
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		go s.receive([]byte(strings.Clone(lines.Text())), func(line string) { os.Stdout.WriteString(line + "\n") })
+	}
+	os.Exit(0)
+}
+
+// What a server sends goes through as it is: the fields that the SDK does not know, numbers, and forms that it would refuse.
+// So does the answer of the client.
+func TestWhatServersSendGoesThroughAsItIs(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	remote := httptest.NewServer(&rawServer{make(chan string, 1)})
+	defer remote.Close()
+	for name, server := range map[string]mcpbridge.Server{
+		"stdio": {Name: "s", Command: self, Env: map[string]string{processVar: "raw", "GORACE": "atexit_sleep_ms=0"}},
+		"http":  {Name: "s", URL: remote.URL},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil, server)
+			defer w.stop()
+			r := w.raw()
+			r.ask(`{"jsonrpc":"2.0","id":"open","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"raw","version":"1"}}}`, `"open"`)
+			require.Nil(t, r.ask(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"file:///x"}}`, "1").Error)
+			r.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":"mine"}}}`)
+			comes := func(method string) *message {
+				return r.await(func(m *message) bool { return m.Method == method })
+			}
+			require.Equal(t, members(rawLog), members(string(comes("notifications/message").Params)))
+			require.Equal(t, members(rawUpdate), members(string(comes("notifications/resources/updated").Params)))
+			require.Equal(t, members(fmt.Sprintf(rawProgress, `"mine"`)), members(string(comes("notifications/progress").Params)))
+			question := comes("elicitation/create")
+			require.Equal(t, members(rawQuestion), members(string(question.Params)))
+			r.send(`{"jsonrpc":"2.0","id":` + string(question.ID) + `,"result":` + rawAnswer + `}`)
+			result := r.await(func(m *message) bool { return string(m.ID) == "2" })
+			require.Nil(t, result.Error)
+			require.Equal(t, members(rawAnswer), members(string(objectOf(result.Result)["answer"])))
+		})
+	}
+}
+
+// members returns the members of an object as text, so that no digit is lost.
+func members(object string) map[string]string {
+	all := map[string]string{}
+	for name, value := range objectOf(json.RawMessage(object)) {
+		all[name] = string(value)
+	}
+	return all
+}

@@ -61,7 +61,9 @@ func (cmd *Call) Run(p *cli.Program) error {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, cmd.Timeout)
 	defer cancel()
+	done := waiting(p, func() string { return "waiting for " + cmd.Server })
 	reply, err := i.sup.Client().CallTool(supervisor.WithQuiet(ctx, cmd.Quiet), cmd.Server, cmd.Scope, &mcp.CallToolParams{Name: cmd.Tool, Arguments: arguments})
+	done()
 	stopErr := i.stop(closeLimit)
 	if failure, failed := errors.AsType[*messages.Failure](err); failed {
 		p.Errorf("%s", printable(failure.Error()))

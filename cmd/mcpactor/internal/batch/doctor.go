@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"text/tabwriter"
@@ -45,10 +47,24 @@ func (cmd *Doctor) Run(p *cli.Program) error {
 	defer stop()
 	found := make([]diagnosis, len(i.Supervisor.Servers))
 	var all sync.WaitGroup
+	var left sync.Map // the servers that are still tried
 	for n, srv := range i.Supervisor.Servers {
-		all.Go(func() { found[n] = cmd.examine(ctx, i, srv.Name) })
+		left.Store(srv.Name, nil)
+		all.Go(func() {
+			found[n] = cmd.examine(ctx, i, srv.Name)
+			left.Delete(srv.Name)
+		})
 	}
+	done := waiting(p, func() string {
+		names := []string{}
+		for name := range left.Range {
+			names = append(names, name.(string))
+		}
+		slices.Sort(names)
+		return fmt.Sprintf("waiting for %.60s", strings.Join(names, ", "))
+	})
 	all.Wait()
+	done()
 	stopErr := i.stop(closeLimit)
 	failed := false
 	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)

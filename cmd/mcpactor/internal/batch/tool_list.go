@@ -10,6 +10,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/internal/nearest"
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
@@ -57,6 +59,28 @@ func newToolList(set *toolset.Set) *toolList {
 		list.Missing = append(list.Missing, missingEntry{missing.Key.Server, missing.Error()})
 	}
 	return list
+}
+
+// choose leaves the tools with a name, or those of a server with that name. described is true if they are tools.
+func (l *toolList) choose(name string) (described bool, err error) {
+	if name == "" {
+		return false, nil
+	}
+	chosen, known := []toolEntry{}, []string{}
+	for _, tool := range l.Tools {
+		its := tool.Name == name || tool.Tool == name
+		if its || tool.Server == name {
+			chosen, described = append(chosen, tool), its
+		}
+		known = append(known, tool.Name, tool.Tool, tool.Server)
+	}
+	l.Tools = chosen
+	if meant := nearest.Of(name, known); len(chosen) == 0 && meant != "" {
+		return false, cli.Usagef("there is no tool and no server %q: did you mean %q?", name, meant)
+	} else if len(chosen) == 0 {
+		return false, cli.Usagef("there is no tool and no server %q", name)
+	}
+	return described, nil
 }
 
 func (l *toolList) json(out io.Writer) error { return json.NewEncoder(out).Encode(l) }

@@ -2,8 +2,11 @@ package batch
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -15,8 +18,9 @@ import (
 // closeLimit is how long closing the sessions may take after a list.
 const closeLimit = 20 * time.Second
 
-// Tools is the command that lists the tools of all servers.
+// Tools is the command that lists the tools of all servers, or describes some.
 type Tools struct {
+	Name     string        `arg:"" optional:"" help:"A server, whose tools are listed, or a tool, which is described in words."`
 	Config   string        `required:"" placeholder:"FILE" help:"Configuration file, as for exec. The command opens new sessions and closes them; it ignores the store."`
 	Inputs   Inputs        `embed:""`
 	Scope    string        `default:"default" help:"Scope of the sessions. Default: default."`
@@ -25,7 +29,7 @@ type Tools struct {
 	LogLevel string        `default:"warn" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: warn."`
 }
 
-// Run prints the tools. It fails if the tools of some server cannot be listed.
+// Run prints the tools: all, those of a server, or one in words. It fails if the tools of some server cannot be listed.
 func (cmd *Tools) Run(p *cli.Program) error {
 	if cmd.Timeout <= 0 {
 		return cli.Usagef("--timeout: %v is not greater than 0", cmd.Timeout)
@@ -46,7 +50,10 @@ func (cmd *Tools) Run(p *cli.Program) error {
 	if err != nil {
 		return err
 	}
+	cmd.narrow(i)
+	done := waiting(p, func() string { return fmt.Sprintf("listing the tools of %d servers", len(i.Tools)) })
 	set, err := cmd.list(ctx, i)
+	done()
 	stopErr := i.stop(closeLimit)
 	if err == nil {
 		err = cmd.print(set, p)
@@ -55,6 +62,16 @@ func (cmd *Tools) Run(p *cli.Program) error {
 		return stopErr
 	}
 	return err
+}
+
+// narrow leaves the server that the name is of, or that the name of a tool begins with, so that no other is started.
+func (cmd *Tools) narrow(i *instance) {
+	for _, srv := range i.Tools {
+		if cmd.Name == srv.Name || strings.HasPrefix(cmd.Name, toolset.SafeName(srv.Name, "")) {
+			i.Tools = []toolset.Server{srv}
+			return
+		}
+	}
 }
 
 // list lists the tools once.
@@ -70,7 +87,14 @@ func (cmd *Tools) list(ctx context.Context, i *instance) (*toolset.Set, error) {
 // print prints the tools to stdout, and the servers that could not be listed to stderr.
 func (cmd *Tools) print(set *toolset.Set, p *cli.Program) error {
 	list := newToolList(set)
+	described, err := list.choose(cmd.Name)
+	if err != nil && len(list.Missing) == 0 {
+		return err
+	}
 	write := list.table
+	if described {
+		write = func(out io.Writer) error { return words(out, list.Tools) }
+	}
 	if cmd.JSON {
 		write = list.json
 	}

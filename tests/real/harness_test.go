@@ -47,6 +47,7 @@ type harness struct {
 	remotes []*remote
 	fronts  []*remote // proxies in front of servers
 	sites   []*site
+	ends    []func() // of clients
 
 	goroutines goleak.Option // the goroutines before the test
 	files      []string      // the open files before the test
@@ -90,6 +91,9 @@ func (h *harness) start(cfg supervisor.Config, servers ...mcpbridge.Server) {
 	h.sup = sup
 }
 
+// atEnd has a function called at the end of the test, before the verifier.
+func (h *harness) atEnd(end func()) { h.ends = append(h.ends, end) }
+
 // eventually waits until a condition holds.
 func (h *harness) eventually(what string, holds func() bool) {
 	h.t.Helper()
@@ -112,6 +116,9 @@ func countEvents[E messages.Event](h *harness) (n int) {
 func (h *harness) stopAndVerify() {
 	h.t.Helper()
 	h.limit = time.Now().Add(endTimeout)
+	for _, end := range h.ends {
+		end()
+	}
 	errs := []error{h.stop()}
 	var pids []int
 	for _, r := range append(h.remotes, h.fronts...) {

@@ -21,5 +21,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "cannot watch the processes:", err)
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m, throttle)
+	goleak.VerifyTestMain(m, throttle, goleak.Cleanup(func(code int) {
+		os.RemoveAll(programs)
+		os.Exit(code)
+	}))
 }

@@ -5,6 +5,7 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -63,9 +64,14 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// run runs a suite, or one scenario. It returns the outcome of each scenario, and the
-// output of the suite.
+// run runs a suite for clients, or one scenario.
 func run(t *testing.T, client, release, kind, name string) (outcomes []outcome, said []byte) {
+	// The suite passes the command to a shell.
+	return runSuite(t, filepath.Dir(client), release, []string{"client", "--command", "./" + filepath.Base(client), kind, name})
+}
+
+// runSuite runs scenarios of a release. It returns the outcome of each scenario, and the output.
+func runSuite(t *testing.T, folder, release string, args []string) (outcomes []outcome, said []byte) {
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	at := func(path ...string) string { return filepath.Join(append([]string{here}, path...)...) }
@@ -75,9 +81,10 @@ func run(t *testing.T, client, release, kind, name string) (outcomes []outcome, 
 
 	ctx, cancel := context.WithTimeout(t.Context(), suiteTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, node, "--require", at("loopback.cjs"), at("node_modules", "conformance-"+release, "dist", "index.js"),
-		"client", "--command", "./"+filepath.Base(client), kind, name, "--output-dir", results)
-	cmd.Dir = filepath.Dir(client) // the suite passes the command to a shell
+	cmd := exec.CommandContext(ctx, node, append(append([]string{
+		"--require", at("loopback.cjs"), at("node_modules", "conformance-"+release, "dist", "index.js"),
+	}, args...), "--output-dir", results)...)
+	cmd.Dir = folder
 	// The clients are in the same process group, so that all end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -114,7 +121,7 @@ func read(results, folder string) (outcome, error) {
 		return outcome{}, fmt.Errorf("%s: %w", o.scenario, err)
 	}
 	stderr, err := os.ReadFile(filepath.Join(folder, "stderr.txt"))
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) { // only clients have one
 		return outcome{}, err
 	}
 	for line := range strings.Lines(string(stderr)) {

@@ -110,6 +110,18 @@ type CallReplayed struct {
 	Attempt int `json:"attempt"`
 }
 
+// TaskChanged says that a server has turned a call into a task (SEP-2663), or that the state of the task has changed.
+type TaskChanged struct {
+	named[TaskChanged]
+	Stamp
+	// Operation is the call.
+	Operation OperationRef `json:"operation"`
+	// Status is "working", "input_required", "completed", "failed" or "cancelled".
+	Status string `json:"status"`
+	// Message is what the server says about the state, or empty. It must not be trusted.
+	Message string `json:"message,omitempty" log:"-"`
+}
+
 // SessionGaveUp says that the strategy has given up a session: it does not dial before
 // RetryAt, unless the server has refused its credentials and they have changed.
 type SessionGaveUp struct {

@@ -99,6 +99,12 @@ func (e *CallReplayed) String() string { return line(e) }
 func (e *CallReplayed) LogValue() slog.Value { return logValue(e) }
 
 // String returns the event as one line.
+func (e *TaskChanged) String() string { return line(e) }
+
+// LogValue returns the event for a log.
+func (e *TaskChanged) LogValue() slog.Value { return logValue(e) }
+
+// String returns the event as one line.
 func (e *OwnerTerminated) String() string { return line(e) }
 
 // LogValue returns the event for a log.

@@ -63,6 +63,12 @@ func (idempotent) Idempotent() bool { return true }
 type CallTool struct {
 	Header
 	Params *mcp.CallToolParams `json:"params"`
+	// Durable has the call remembered under its ID in the store of the supervisor until a day after its Deadline. Whoever
+	// sends the same call again with this ID, in this process or in a later one, or on another member of a cluster, does
+	// not run it again. If the server had turned it into a task, see [TaskChanged], the reply is that of the task. Otherwise the
+	// reply is [CodeLost], unless the call certainly did not run, or may run twice. The task of a durable call outlives its
+	// session. The supervisor needs a store.
+	Durable bool `json:"durable,omitempty"`
 }
 
 // Method returns "tools/call".
@@ -72,6 +78,9 @@ func (*CallTool) Method() string { return "tools/call" }
 func (m *CallTool) Validate() error {
 	if m.Params == nil || m.Params.Name == "" {
 		return errors.New("params: the tool name is empty")
+	}
+	if m.Durable && m.ID == "" {
+		return errors.New("durable: the id is empty, by which the call is found again")
 	}
 	return nil
 }

@@ -42,7 +42,7 @@ var logFields = map[string]bool{
 	"level": false, "message": false, "server": false, "scope": false, "generation": false, "op": false, "target": false, "code": false,
 	"attempt": false, "delay": true, "elapsed": true, "lifetime": true, "err": false, "error": false, "attached": false, "protocol": false,
 	"reason": false, "owner": false, "scopes": false, "cancelled": false, "repeated": false, "lines": false, "events": false,
-	"type": false, "notification": false, "stack": false, "servers": false, "cap": false, "left": false, "event": false, "lib": false, "tool": false,
+	"type": false, "notification": false, "stack": false, "servers": false, "cap": false, "left": false, "event": false, "lib": false, "tool": false, "status": false,
 }
 
 var (
@@ -140,6 +140,8 @@ func lineOf(event messages.Event) string {
 		return "session closed"
 	case *messages.CallReplayed:
 		return "call replayed"
+	case *messages.TaskChanged:
+		return "task changed"
 	case *messages.OwnerTerminated:
 		return "owner terminated"
 	case messages.Notification:

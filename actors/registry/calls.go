@@ -143,6 +143,10 @@ func mayNotReplay(k *contract.Call) *messages.Failure {
 	if !k.Undecided {
 		return nil
 	}
+	if k.IsDurable() { // the store knows
+		k.Undecided, k.Lost = false, nil
+		return nil
+	}
 	again, needsHint := k.MayReplay(k.Lost)
 	if !again {
 		return k.FailureOf(k.Lost)

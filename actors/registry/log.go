@@ -40,6 +40,8 @@ func (r *registry) logEvent(event messages.Event) {
 		contract.Text(contract.Span(line(log.WithLevel(level)), "lifetime", e.Lifetime), "err", e.Cause).Msg("session closed")
 	case *messages.CallReplayed:
 		contract.Text(line(log.Debug()).Str("op", e.Method), "target", e.Target).Int("attempt", e.Attempt).Msg("call replayed")
+	case *messages.TaskChanged:
+		contract.Text(line(log.Debug()).Str("op", e.Operation.Method), "target", e.Operation.Target).Str("status", e.Status).Msg("task changed")
 	case *messages.CatalogueChanged:
 		log.Info().Str("server", stamp.Key.Server).Str("op", e.Method).Msg("shared list replaced")
 	case *messages.OwnerTerminated:

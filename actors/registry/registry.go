@@ -207,6 +207,8 @@ func (r *registry) onReport(c actor.Context) {
 		r.publish(&messages.CallReplayed{
 			Stamp: r.stamp(registrationOf(msg.Of)), ID: msg.Op.RequestID(), Method: msg.Op.Method(), Target: messages.TargetOf(msg.Op), Attempt: msg.Attempt,
 		})
+	case *contract.TaskChanged:
+		r.publish(&messages.TaskChanged{Stamp: r.stamp(registrationOf(msg.Of)), Operation: messages.RefTo(msg.Op), Status: string(msg.Task.Status), Message: msg.Task.Message})
 	case *contract.Notified:
 		r.onNotified(c, msg)
 	case *contract.DialRequested:

@@ -45,3 +45,11 @@ func Check(method string, raw []byte, isModern bool) error {
 	}
 	return &Misunderstood{fmt.Sprintf("the type of the result is not known (resultType %q)", kind.ResultType)}
 }
+
+// IsOfType reports whether a result has this resultType.
+func IsOfType(raw []byte, resultType string) bool {
+	var kind struct {
+		ResultType string `json:"resultType"`
+	}
+	return bytes.Contains(raw, []byte(resultType)) && parse(raw, &kind) == nil && kind.ResultType == resultType
+}

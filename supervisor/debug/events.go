@@ -102,6 +102,8 @@ func rowOf(e messages.Event) eventRow {
 		}
 	case *messages.CallReplayed:
 		row.Name, row.Tone, row.Detail = "call replayed", warning, strings.TrimSpace(e.Method+" "+e.Target)+fmt.Sprintf(", run %d", e.Attempt)
+	case *messages.TaskChanged:
+		row.Name, row.Tone, row.Detail = "task "+strings.ReplaceAll(e.Status, "_", " "), taskTones[e.Status], strings.TrimSpace(e.Operation.Method+" "+e.Operation.Target)
 	case *messages.SessionGaveUp:
 		row.Name, row.Tone, row.Detail = "given up", bad, "until "+e.RetryAt.UTC().Format(time.TimeOnly)+because(e.Cause)
 	case *messages.SessionEvicted:
@@ -122,6 +124,9 @@ func rowOf(e messages.Event) eventRow {
 	}
 	return row
 }
+
+// taskTones are the colours of the states of tasks.
+var taskTones = map[string]tone{"working": working, "input_required": warning, "completed": good, "failed": bad, "cancelled": neutral}
 
 // evictions says why a session was evicted.
 var evictions = map[messages.EvictReason]string{

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/mcpactor/mcpactor/internal/caller"
+	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/internal/tracecontext"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -90,6 +91,9 @@ type conn struct {
 // Do runs an operation: one of a call, or one that sets up the MCP session.
 func (c *conn) Do(ctx context.Context, op messages.Operation) (messages.Result, error) {
 	if k, ok := ctx.Value(callKey{}).(*call); ok {
+		if _, follows := op.(tasks.Operation); follows { // the task of the call: it is no other run
+			return c.do(ctx, nil, op)
+		}
 		return k.run(ctx, c, op)
 	}
 	if _, sendsNothing := op.(*messages.Open); sendsNothing {

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/callctx"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/internal/caller"
+	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -46,6 +47,9 @@ type Call struct {
 	Cancelled bool                         // its cancellation was queued or sent
 
 	FirstCtx callctx.Context // of the first run
+
+	Task     *tasks.Task     // that the server has turned it into, or nil; belongs to the session
+	answered map[string]bool // the questions of the task, by their keys; belongs to the goroutine that follows the task
 
 	// While it runs:
 	quietAt time.Time // when it ends unless something is heard of it, or zero
@@ -149,6 +153,7 @@ const maxUnprocessed = 6
 // connection. It may say the same on the next connection. A call that the bridge has withheld did not run.
 func (k *Call) NoteUnprocessed(e *mcpbridge.Error) {
 	switch {
+	case k.Task != nil: // it has run
 	case WasWithheld(e):
 		k.Runs--
 	case e.Class == mcpbridge.NotSent && k.unprocessed < maxUnprocessed:
@@ -177,6 +182,8 @@ func (k *Call) Pause(random func() float64) time.Duration {
 func (k *Call) MayReplay(e *mcpbridge.Error) (yes, needsHint bool) {
 	replay := k.Op.Head().Replay
 	switch {
+	case k.Task != nil: // the next connection follows the task, and runs nothing
+		return e.Session != mcpbridge.Alive || e.Class == mcpbridge.Expired || e.Class == mcpbridge.NotSent || WasWithheld(e), false
 	case WasWithheld(e):
 		return true, false
 	case k.Runs-k.unprocessed > 1 || replay == messages.ReplayNever:

@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -142,6 +143,12 @@ type (
 		Of      Registration
 		Op      messages.Operation
 		Attempt int
+	}
+	// TaskChanged says that the task that a call has become has another state.
+	TaskChanged struct {
+		Of   Registration
+		Op   messages.Operation
+		Task *tasks.Task
 	}
 	// Unheard says that the session is unheard, and its calls wait, because of an error; or, without one, that it
 	// is heard again.

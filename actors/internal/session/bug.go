@@ -49,7 +49,7 @@ func (s *session) answerAfterBug(c actor.Context) {
 		if !msg.call.Queued() && !msg.call.Replied {
 			s.parked.Push(msg.call)
 		}
-	case *toolsListed, *heardAgain:
+	case *toolsListed, *heardAgain, *taskCancelled:
 		s.requests--
 	case *dialed:
 		s.dialEnded(msg)

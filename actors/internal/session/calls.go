@@ -55,11 +55,15 @@ func (s *session) start(c actor.Context, k *contract.Call) {
 	}
 	ctx.Init(k, k.Deadline)
 	conn := s.conn
-	k.Runs++
 	k.Conn, k.Ctx, k.Generation = conn, ctx, s.generation
-	if k.Runs == 1 {
+	if k.Task == nil {
+		k.Runs++
+	}
+	switch {
+	case k.Task != nil:
+	case k.Runs == 1:
 		k.Answered.Waited = time.Since(k.Accepted)
-	} else {
+	default:
 		s.report(&contract.CallReplayed{Of: s.registration, Op: k.Op, Attempt: k.Runs})
 	}
 	s.addRunning(k)
@@ -67,10 +71,10 @@ func (s *session) start(c actor.Context, k *contract.Call) {
 	if at, quiet := k.EndsAt(); quiet {
 		s.wakeBy(c, at)
 	}
-	pause, self := k.Pause(s.cfg.Random), &s.mailbox
+	pause, self, task, cfg := k.Pause(s.cfg.Random), &s.mailbox, k.Task, s.cfg
 	s.cfg.Dispatcher.Schedule(func() { // not async: each call would have one closure more
 		defer ctx.Cancel()
-		result, err := k.PerformAfter(ctx, pause, conn)
+		result, err := k.Run(ctx, pause, conn, task, cfg, self)
 		self.PostUserMessage(&callReturned{k, conn, result, err})
 	})
 }
@@ -179,7 +183,7 @@ func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
 func (s *session) onCallFailed(c actor.Context, k *contract.Call, e *mcpbridge.Error) {
 	if e.Class == mcpbridge.Cancelled {
 		// The session has cancelled it, at the end of the grace.
-		e = &mcpbridge.Error{Class: mcpbridge.Lost, Detail: "cancelled, because its session was restarted", Sent: true, Err: e}
+		e = &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: "cancelled, because its session was restarted", Sent: true, Err: e}
 	}
 	k.NoteUnprocessed(e)
 	again, needsHint := k.MayReplay(e)
@@ -189,6 +193,9 @@ func (s *session) onCallFailed(c actor.Context, k *contract.Call, e *mcpbridge.E
 	switch {
 	case !again:
 		s.reply(c, k, k.FailureOf(e))
+		if e.Class == mcpbridge.Refused {
+			s.cancelTask(k) // it waits for an answer that it does not get
+		}
 	case s.drainOrder == nil:
 		k.Conn, k.NeedsHint = nil, needsHint
 		s.parked.PushFront(k)
@@ -210,6 +217,7 @@ func (s *session) onCancelled(c actor.Context, msg *contract.CancelCalls) {
 		if msg.Matches(k) {
 			s.parked.Remove(k)
 			s.reply(c, k, k.Failure(messages.CodeCancelled, msg.Detail))
+			s.cancelTask(k)
 		}
 	}
 	for k := range s.running.All() {
@@ -225,6 +233,7 @@ func (s *session) cutOff(c actor.Context, k *contract.Call, code messages.Code, 
 	f.MayHaveRun = true
 	s.reply(c, k, f)
 	s.endQuestions(c, k, reasonOf(f))
+	s.cancelTask(k)
 	k.Ctx.Cancel()
 	k.Deadline = time.Now().Add(s.limits.CloseTimeout)
 	s.wakeBy(c, k.Deadline)

@@ -53,6 +53,7 @@ func (s *session) expireParked(c actor.Context, now time.Time) {
 			continue
 		}
 		s.parked.Remove(k)
+		s.cancelTask(k)
 		switch {
 		case k.NeedsHint:
 			s.reply(c, k, k.FailureOf(k.Lost))

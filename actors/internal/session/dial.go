@@ -253,6 +253,7 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 		s.connectionEnded(s.earlyEnd)
 	}
 	s.schedulePing(c)
+	s.cancelMoot()
 	s.startParked(c)
 }
 

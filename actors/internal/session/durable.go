@@ -56,7 +56,8 @@ type durable struct {
 	parked      contract.Queue    // calls that are accepted and do not run
 	running     contract.Queue    // calls that run on conn or oldConn
 	subscribing map[string]bool   // URIs whose subscription a running call changes
-	requests    int               // running requests of our own, but pings: tools/list, and the wait of listen
+	requests    int               // running requests of our own, but pings: tools/list, tasks/cancel, and the wait of listen
+	moot        []string          // tasks that the next connection cancels
 
 	// conn is the connection that calls run on, or nil.
 	conn mcpbridge.Conn

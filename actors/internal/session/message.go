@@ -37,6 +37,8 @@ type (
 		conn mcpbridge.Conn
 		err  error
 	}
+	// taskCancelled says that tasks/cancel has returned.
+	taskCancelled struct{}
 	// disconnected says that a connection has ended by itself.
 	disconnected struct {
 		from *session // the incarnation that dialed it

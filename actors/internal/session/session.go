@@ -237,7 +237,7 @@ func (s *session) draining(c actor.Context) {
 	case *callReturned:
 		s.onCallReturned(c, msg)
 		s.continueDraining(c)
-	case *toolsListed, *heardAgain:
+	case *toolsListed, *heardAgain, *taskCancelled:
 		s.requests--
 		s.continueDraining(c)
 	case *pingReturned:
@@ -267,8 +267,10 @@ func (s *session) always(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *callReturned:
 		s.onCallReturned(c, msg)
-	case *toolsListed, *heardAgain:
+	case *toolsListed, *heardAgain, *taskCancelled:
 		s.requests--
+	case *contract.TaskHeard:
+		s.onTaskHeard(msg)
 	case *contract.CancelCalls:
 		s.onCancelled(c, msg)
 	case *notificationReceived:
@@ -310,6 +312,7 @@ func (s *session) onStarted(c actor.Context) {
 	}
 	if s.conn != nil {
 		s.oldConn, s.conn = s.conn, nil
+		s.interruptTasks(func(*contract.Call) bool { return true })
 	}
 	s.graceEnds = s.failedAt.Add(s.limits.DrainTimeout)
 	switch {

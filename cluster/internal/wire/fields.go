@@ -111,7 +111,8 @@ func HasParams(op messages.Operation) bool {
 // The structs below have the fields that a message crosses with, if these are not those of its type.
 type (
 	callTool struct {
-		Params *mcp.CallToolParams `json:"params"`
+		Params  *mcp.CallToolParams `json:"params"`
+		Durable bool                `json:"durable,omitempty"`
 	}
 	custom struct {
 		Name   string `json:"name"`
@@ -128,7 +129,9 @@ func (m *callTool) MarshalJSON() ([]byte, error) {
 	to := struct {
 		Params *mcp.CallToolParams `json:"params"`
 		Map    bool                `json:"argumentsAreMap,omitempty"`
-	}{Params: m.Params}
+
+		Durable bool `json:"durable,omitempty"`
+	}{Params: m.Params, Durable: m.Durable}
 	if m.Params != nil {
 		to.Map = isMap(m.Params.Arguments)
 	}
@@ -143,11 +146,13 @@ func (m *callTool) UnmarshalJSON(data []byte) error {
 			mcp.CallToolParams
 			Arguments json.RawMessage `json:"arguments"`
 		} `json:"params"`
-		Map bool `json:"argumentsAreMap"`
+		Map     bool `json:"argumentsAreMap"`
+		Durable bool `json:"durable"`
 	}
 	if err := unmarshal(data, &from); err != nil || from.Params == nil {
 		return err
 	}
+	m.Durable = from.Durable
 	m.Params = &from.Params.CallToolParams
 	var err error
 	m.Params.Arguments, err = mapOrRaw(from.Params.Arguments, from.Map)

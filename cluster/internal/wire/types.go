@@ -65,6 +65,7 @@ func init() {
 	Register[messages.SessionEvicted]("session-evicted")
 	Register[messages.SessionClosed]("session-closed")
 	Register[messages.CallReplayed]("call-replayed")
+	Register[messages.TaskChanged]("task-changed")
 	Register[messages.CatalogueChanged]("catalogue-changed")
 	Register[messages.OwnerTerminated]("owner-terminated")
 	Register[messages.ToolsChanged]("tools-changed")

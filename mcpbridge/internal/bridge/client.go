@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/results"
 	"github.com/mcpactor/mcpactor/internal/schemas"
+	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
@@ -40,6 +41,8 @@ type handler interface {
 	carriesParams() bool
 	// isModern reports whether the session has a protocol after 2025-11-25.
 	isModern() bool
+	// followsTasks reports whether the server may turn calls of the session into tasks.
+	followsTasks() bool
 }
 
 // handlerOf returns the handler of the session that ctx belongs to. The SDK calls its handlers with the
@@ -62,6 +65,7 @@ func (nobody) currentRoots() *messages.SetRoots                           { retu
 func (nobody) logLevel() string                                           { return "" }
 func (nobody) carriesParams() bool                                        { return false }
 func (nobody) isModern() bool                                             { return false }
+func (nobody) followsTasks() bool                                         { return false }
 func (nobody) ask(context.Context, messages.Request) messages.Answer {
 	return &messages.Refusal{Reason: "nobody is there who could answer"}
 }
@@ -70,6 +74,7 @@ func (nobody) ask(context.Context, messages.Request) messages.Answer {
 type sdkClient struct {
 	*mcp.Client
 	send         mcp.MethodHandler
+	receive      mcp.MethodHandler // handles a question of a server
 	info         *mcp.Implementation // or nil
 	capabilities *mcp.ClientCapabilities
 	declared     string // see [mcpbridge.Declared]
@@ -122,15 +127,19 @@ func newClient(info *mcp.Implementation, capabilities *mcp.ClientCapabilities, l
 		info:         info,
 		capabilities: capabilities, declared: mcpbridge.Declared(capabilities),
 	}
-	var receive mcp.MethodHandler
 	c.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
-		receive = receiving(next)
-		return receive
+		c.receive = receiving(next)
+		return c.receive
 	})
 	c.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		c.send = sending(next)
-		return answerInputRequests(c.send, receive)
+		return answerInputRequests(c.send, c.receive)
 	})
+	if declaresTasks(capabilities) {
+		for _, method := range []string{tasks.MethodGet, tasks.MethodUpdate, tasks.MethodCancel} {
+			mcp.AddSendingCustomMethod[*customParams, *customResult](c.Client, method) //nolint:errcheck // none is a method of the SDK
+		}
+	}
 	return c
 }
 
@@ -296,6 +305,9 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		raw := ex.Result()
 		if raw == nil {
 			return result, err
+		}
+		if task := taskIn(raw, method, h.followsTasks()); task != nil {
+			return nil, task
 		}
 		if err := results.Check(method, raw, h.isModern()); err != nil {
 			return nil, &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: redact.Clean(err.Error()), Err: err}

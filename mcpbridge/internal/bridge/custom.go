@@ -14,18 +14,6 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// customResult is the result of a custom method.
-type customResult struct {
-	mcp.ResultBase
-	raw json.RawMessage
-}
-
-// UnmarshalJSON keeps the result as it is.
-func (r *customResult) UnmarshalJSON(data []byte) error {
-	r.raw = bytes.Clone(data)
-	return nil
-}
-
 // newClientOf returns a client of the SDK with the name and the custom methods that the configuration of a server has, or
 // nil if it has neither. The SDK sends only methods that are registered with the client.
 func newClientOf(server *mcpbridge.Server, capabilities *mcp.ClientCapabilities, log slog.Handler) *sdkClient {

@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -67,4 +68,16 @@ func (p *customParams) SetProgressToken(token any) {
 	}
 	meta["progressToken"] = token
 	p.SetMeta(meta)
+}
+
+// customResult is the result of a custom method.
+type customResult struct {
+	mcp.ResultBase
+	raw json.RawMessage
+}
+
+// UnmarshalJSON keeps the result as it is.
+func (r *customResult) UnmarshalJSON(data []byte) error {
+	r.raw = bytes.Clone(data)
+	return nil
 }

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
@@ -49,6 +51,9 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 	}
 	edits := c.toolEdits()
 	result, err = c.run(ex, op)
+	if became, is := errors.AsType[*becameTask](err); is {
+		result, err = became.Task, nil
+	}
 	if err != nil {
 		return nil, c.doubts.settle(ctx, op, ex, c.explain(ctx, ex, err))
 	}
@@ -56,7 +61,7 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 		last = c.result.Load()
 	}
 	c.link.Succeeded()
-	if op.Head().Verbatim {
+	if _, isTask := result.(*tasks.Task); op.Head().Verbatim && !isTask {
 		result.GetReceipt().Verbatim = verbatim(op, ex.Kept())
 	}
 	if list, ok := result.(*messages.ToolList); ok {
@@ -79,6 +84,8 @@ func afterFunc(ctx context.Context, f func()) (stop func() bool) {
 // run runs one operation.
 func (c *conn) run(ctx context.Context, op messages.Operation) (messages.Result, error) {
 	switch op := op.(type) {
+	case tasks.Operation:
+		return c.runTask(ctx, wire.ExchangeOf(ctx), op)
 	case *messages.Custom:
 		return c.callCustom(ctx, op)
 	case *messages.SetRoots:

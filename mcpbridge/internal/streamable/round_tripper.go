@@ -1,9 +1,11 @@
 package streamable
 
 import (
+	"encoding/base64"
 	"errors"
 	"net/http"
 
+	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
@@ -42,10 +44,23 @@ func (rt *roundTripper) roundTrip(req *http.Request) (*http.Response, error) {
 func (rt *roundTripper) post(req *http.Request) (*http.Response, error) {
 	m := outbound.Message{Exchange: wire.ExchangeOf(req.Context())}
 	m.Envelope, m.Request = rt.answers.IDs.Renumber(req, m.Exchange.Params())
+	if op, is := m.Exchange.Operation.(tasks.Operation); is && m.IsCall() {
+		m.Request.Header.Set("Mcp-Name", headerValue(op.Task()))
+	}
 	if resp := rt.attach(m); resp != nil {
 		return resp, nil
 	}
 	return rt.poster.Post(m)
+}
+
+// headerValue returns a value as SEP-2243 wants it in a header.
+func headerValue(value string) string {
+	for _, c := range []byte(value) {
+		if c < '!' || c > '~' {
+			return "=?base64?" + base64.StdEncoding.EncodeToString([]byte(value)) + "?="
+		}
+	}
+	return value
 }
 
 // deliver sends one message.

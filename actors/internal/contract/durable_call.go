@@ -1,0 +1,97 @@
+package contract
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/mcpactor/mcpactor/internal/tasks"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// durableCall is what the store has of a call with [messages.CallTool.Durable]. It is stored before the call is sent,
+// and again when the call has become a task.
+type durableCall struct {
+	Digest string    `json:"digest"` // of the tool and the arguments
+	Task   string    `json:"task,omitempty"`
+	Until  time.Time `json:"until"` // nobody asks for it later
+}
+
+// keptAfter is how long a durable call is kept after its deadline.
+const keptAfter = 24 * time.Hour
+
+// durableKey returns the key of the record of a durable call.
+func durableKey(key messages.Key, id string) messages.Key {
+	record := mcpbridge.CallKey(key.Scope, "task "+id)
+	record.Server = key.Server
+	return record
+}
+
+// IsOutdated reports whether a record is of a durable call that nobody asks for any more.
+func IsOutdated(record *mcpbridge.Record, now time.Time) bool {
+	var d durableCall
+	return record != nil && json.Unmarshal(record.Call, &d) == nil && !d.Until.IsZero() && now.After(d.Until)
+}
+
+// record returns the store for the record of the call.
+func (k *Call) record(cfg *Config) KeyStore { return KeyStore{cfg, durableKey(k.Key, k.Op.RequestID())} }
+
+// begin returns the task that the call has become in an earlier run, maybe of another process. It is nil if the call was
+// not sent yet, which is noted in the store. The error of a call that was sent, and of whose task nothing is
+// known, is [mcpbridge.Lost].
+func (k *Call) begin(cfg *Config) (*tasks.Task, error) {
+	if cfg.Store == nil {
+		return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "durable: the supervisor has no store"}
+	}
+	var known *mcpbridge.Record
+	loaded := k.record(cfg).Try("load a call", func(ctx context.Context) (err error) {
+		known, err = cfg.Store.Load(ctx, k.record(cfg).Key)
+		return err
+	})
+	var d durableCall
+	switch {
+	case !loaded:
+		return nil, noStore
+	case k.Lost != nil: // it may be repeated
+	case known == nil || IsOutdated(known, time.Now()):
+	case json.Unmarshal(known.Call, &d) != nil || d.Digest != k.digest():
+		return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "id: another call has had it"}
+	case d.Task == "":
+		return nil, &mcpbridge.Error{Class: mcpbridge.Lost, Sent: true, Detail: "the call was sent before, and its answer is not known"}
+	default:
+		return &tasks.Task{ID: d.Task, Status: tasks.Working}, nil
+	}
+	if !k.keepTask(cfg, "") {
+		return nil, noStore
+	}
+	return nil, nil
+}
+
+// noStore is the error of a durable call that could not be stored, and so was not sent.
+var noStore = &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "the store does not answer, and the call is durable"}
+
+// keepTask stores the call, and the task that it has become.
+func (k *Call) keepTask(cfg *Config, task string) (stored bool) {
+	return k.record(cfg).Try("save a call", func(ctx context.Context) error {
+		data, err := json.Marshal(durableCall{k.digest(), task, k.Deadline.Add(keptAfter)})
+		if err != nil {
+			return err
+		}
+		return cfg.Store.Save(ctx, k.record(cfg).Key, &mcpbridge.Record{Call: data})
+	})
+}
+
+// forget deletes the record of a call that certainly did not run.
+func (k *Call) forget(cfg *Config) {
+	k.record(cfg).Try("delete a call", func(ctx context.Context) error { return cfg.Store.Delete(ctx, k.record(cfg).Key) })
+}
+
+// digest identifies the tool and the arguments.
+func (k *Call) digest() string {
+	params := k.Op.(*messages.CallTool).Params
+	text, _ := json.Marshal([]any{params.Name, params.Arguments}) // what cannot be encoded is not sent either
+	return fmt.Sprintf("%x", sha256.Sum256(text))
+}

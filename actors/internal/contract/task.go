@@ -1,0 +1,200 @@
+package contract
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/internal/tasks"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// A call that its server has turned into a task stays a call that runs: the goroutine of the run asks for the task until
+// it is over, and has its questions answered. When the connection ends, so does the run. The next run, on the next
+// connection, follows the same task:
+//
+//	run ──tools/call──▶ result
+//	         │ task                       ┌──── connection ended ────▶ parked ──▶ run
+//	         ▼                            │
+//	      stored ──▶ pause ──tasks/get──▶ ├──── working ────▶ pause
+//	                                      ├──── input_required ──▶ asked, tasks/update; pause
+//	                                      ├──── over ────▶ result or failure
+//	                                      └──── not known ────▶ lost
+
+// TaskHeard brings the state of a task from the goroutine that follows it to its session. It comes before the run
+// returns.
+type TaskHeard struct {
+	Call *Call
+	Task *tasks.Task
+}
+
+// Run runs the call on a connection, after a pause. task is what the call has become in an earlier run, or nil. It may
+// block.
+func (k *Call) Run(ctx context.Context, pause time.Duration, conn mcpbridge.Conn, task *tasks.Task, cfg *Config, self *mailbox.Mailbox) (messages.Result, error) {
+	if task == nil && k.IsDurable() {
+		known, err := k.begin(cfg)
+		if err != nil {
+			return nil, err
+		}
+		if task = known; task != nil {
+			self.PostUserMessage(&TaskHeard{k, task})
+		}
+	}
+	if task == nil {
+		result, err := k.PerformAfter(ctx, pause, conn)
+		if task, _ = result.(*tasks.Task); task == nil || err != nil {
+			if k.IsDurable() && err != nil && !mcpbridge.AsError(err).MayHaveRun() {
+				k.forget(cfg)
+			}
+			return result, err
+		}
+		if k.IsDurable() {
+			k.keepTask(cfg, task.ID)
+		}
+		self.PostUserMessage(&TaskHeard{k, task})
+	}
+	return k.follow(ctx, conn, task, self)
+}
+
+// IsDurable reports whether the call is found again by its id.
+func (k *Call) IsDurable() bool {
+	op, is := k.Op.(*messages.CallTool)
+	return is && op.Durable
+}
+
+// maxFailed is how often in a row a server may fail to answer for a task.
+const maxFailed = 5
+
+// follow asks for a task until it is over.
+func (k *Call) follow(ctx context.Context, conn mcpbridge.Conn, task *tasks.Task, self *mailbox.Mailbox) (result messages.Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = Panicked(r)
+		}
+	}()
+	h := *k.Op.Head()
+	h.Subscriber, h.Owner, h.Quiet, h.Extra = nil, nil, 0, nil
+	asking := questions{call: k, conn: conn, head: h}
+	defer asking.stop()
+	pause := task.Pause(0)
+	for failed := 0; ; {
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, &mcpbridge.Error{Class: mcpbridge.Cancelled, Sent: true, Err: ctx.Err()}
+		case err := <-asking.done:
+			if timer.Stop(); asking.over(err) != nil {
+				return nil, err
+			}
+		}
+		result, err := conn.Do(ctx, &tasks.Get{Header: h, ID: task.ID})
+		e := mcpbridge.AsError(err)
+		if next, unfinished := result.(*tasks.Task); e == nil && unfinished {
+			task, failed = next, 0
+			asking.ask(ctx, task)
+			self.PostUserMessage(&TaskHeard{k, task})
+			pause = task.Pause(0)
+			continue
+		}
+		if failed++; e != nil && isPassing(e) && failed < maxFailed {
+			pause = max(task.Pause(failed), e.RetryAfter)
+			continue
+		}
+		last := *task
+		switch last.Message = ""; {
+		case e == nil:
+			last.Status = tasks.Completed
+		case errors.Is(err, tasks.ErrCancelled):
+			last.Status = tasks.Cancelled
+		case e.Begun:
+			last.Status = tasks.Failed
+		case e.Session == mcpbridge.Alive && (e.Code == jsonrpc.CodeInvalidParams || e.Code == jsonrpc.CodeMethodNotFound):
+			return nil, &mcpbridge.Error{Class: mcpbridge.Lost, Sent: true, Detail: "the server no longer knows the task that the call has become", Err: e}
+		default:
+			return nil, e
+		}
+		self.PostUserMessage(&TaskHeard{k, &last})
+		return result, err
+	}
+}
+
+// isPassing reports whether an error says only that a server did not answer this time.
+func isPassing(e *mcpbridge.Error) bool {
+	return e.Session == mcpbridge.Alive && !e.Begun && (e.Class == mcpbridge.RateLimited || e.Class == mcpbridge.ServerError && e.Status >= 500)
+}
+
+// questions has the questions of a task answered, while the task is followed: all that are open at a time, and then
+// those that have come meanwhile.
+type questions struct {
+	call *Call
+	conn mcpbridge.Conn
+	head messages.Header
+
+	done   chan error // nil while nothing is asked
+	asked  mcp.InputRequestMap
+	cancel context.CancelFunc
+}
+
+// ask asks the questions of a task that are new, unless others are being asked. Those that are no longer open are
+// withdrawn.
+func (q *questions) ask(ctx context.Context, task *tasks.Task) {
+	if q.done != nil {
+		for key := range q.asked {
+			if _, open := task.Inputs[key]; !open {
+				q.cancel()
+			}
+		}
+		return
+	}
+	wanted := maps.Clone(task.Inputs)
+	maps.DeleteFunc(wanted, func(key string, _ mcp.InputRequest) bool { return q.call.answered[key] })
+	if task.Status != tasks.InputRequired || len(wanted) == 0 {
+		return
+	}
+	q.asked, q.done = wanted, make(chan error, 1)
+	ctx, q.cancel = context.WithCancel(ctx)
+	update, conn, done := &tasks.Update{Header: q.head, ID: task.ID, Call: q.call.Op, Inputs: wanted}, q.conn, q.done
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				done <- Panicked(r)
+			}
+		}()
+		_, err := conn.Do(ctx, update)
+		done <- err
+	}()
+}
+
+// over notes that questions are answered, or why they are not. It returns the error if the call has failed with it.
+func (q *questions) over(err error) error {
+	moot := mcpbridge.AsError(err)
+	q.stop()
+	if moot != nil && (moot.Class == mcpbridge.Cancelled || isPassing(moot)) { // they are asked again if they are still open
+		return nil
+	}
+	if err == nil && q.call.answered == nil {
+		q.call.answered = map[string]bool{}
+	}
+	for key := range q.asked {
+		if err == nil {
+			q.call.answered[key] = true
+		}
+	}
+	return err
+}
+
+// stop withdraws the questions that are being asked.
+func (q *questions) stop() {
+	if q.done != nil {
+		q.cancel()
+		q.done = nil
+	}
+}

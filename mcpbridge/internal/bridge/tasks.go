@@ -1,0 +1,95 @@
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/results"
+	"github.com/mcpactor/mcpactor/internal/tasks"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Until the SDK has tasks (SEP-2663), their requests are custom methods.
+
+// followsTasks reports whether the server may turn calls into tasks.
+func (c *conn) followsTasks() bool { return c.isModern() && declaresTasks(c.client.capabilities) }
+
+// runTask runs an operation on a task.
+func (c *conn) runTask(ctx context.Context, ex *wire.Exchange, op tasks.Operation) (messages.Result, error) {
+	if !c.followsTasks() {
+		return nil, &mcpbridge.Error{Class: mcpbridge.Lost, Sent: true, Detail: "the call has become a task, and this session has no tasks"}
+	}
+	params := map[string]any{"taskId": op.Task()}
+	if update, is := op.(*tasks.Update); is {
+		of := c.newExchange(ctx)
+		of.Operation, of.Over = update.Call, ex.Over
+		answers, err := fulfil(wire.InExchange(ctx, of), c.cs, c.client.receive, update.Inputs)
+		if err != nil {
+			return nil, err
+		}
+		params["inputResponses"] = answers
+	}
+	custom, err := newCustomParams(params)
+	if err != nil {
+		return nil, err
+	}
+	result, err := mcp.CallCustomMethod[*customParams, *customResult](ctx, c.cs, op.Method(), custom)
+	if _, asks := op.(*tasks.Get); err != nil || !asks {
+		return &messages.Ack{}, err
+	}
+	task, err := tasks.Decode(result.raw)
+	if err != nil {
+		return nil, wrongTask(err)
+	}
+	switch task.Status {
+	case tasks.Completed:
+		return c.completed(ex, task, op.Head().Verbatim)
+	case tasks.Failed:
+		return nil, c.failed(task.Error)
+	case tasks.Cancelled:
+		return nil, &mcpbridge.Error{
+			Class: mcpbridge.ServerError, Sent: true, Begun: true, Own: true, Status: http.StatusOK, Err: tasks.ErrCancelled,
+			Detail: "the server has cancelled the task: " + redact.Clean(task.Message, c.secrets()...), Shared: "the server has cancelled a task",
+		}
+	}
+	return task, nil
+}
+
+// completed returns the result of the call that has become a task.
+func (c *conn) completed(ex *wire.Exchange, task *tasks.Task, verbatim bool) (messages.Result, error) {
+	const method = "tools/call"
+	if err := results.Check(method, task.Result, true); err != nil {
+		return nil, wrongTask(err)
+	}
+	result, err := results.Decode(method, task.Result)
+	if verbatim {
+		if err != nil && json.Valid(task.Result) {
+			result, err = results.Decode(method, []byte("{}"))
+		}
+		ex.Keep(task.Result)
+	}
+	if err != nil {
+		return nil, wrongTask(err)
+	}
+	return &messages.ToolResult{Result: result.(*mcp.CallToolResult)}, nil
+}
+
+// failed returns what the error of a call means that has become a task. Its request was answered long ago.
+func (c *conn) failed(said *jsonrpc.Error) error {
+	e := &mcpbridge.Error{
+		Class: mcpbridge.ServerError, Sent: true, Begun: true, Own: true, Status: http.StatusOK, Code: said.Code,
+		Detail: redact.Clean(said.Message, c.secrets()...), Shared: "the task has failed", Err: said,
+	}
+	if said.Code == rpc.CodeInvalidParams || said.Code == rpc.CodeMethodNotFound {
+		e.Class = mcpbridge.Invalid
+	}
+	return e
+}

@@ -81,18 +81,18 @@ var imports = []struct{ of, may string }{
 	{"internal/protocol", "mcpbridge messages internal/caller internal/relay"},
 	{"actors", "mcpbridge messages internal/relay"},
 	{"actors/internal/callctx actors/internal/mailbox actors/internal/ring", ""},
-	{"actors/internal/contract", "actors mcpbridge messages internal/caller internal/dispatch internal/guard internal/protocol internal/relay " +
+	{"actors/internal/contract", "actors mcpbridge messages internal/caller internal/dispatch internal/guard internal/protocol internal/relay internal/tasks " +
 		"actors/internal/callctx actors/internal/mailbox actors/internal/ring"},
 	{"actors/internal/admission", "mcpbridge messages actors/internal/ring"}, // it decides, and sends nothing
 	{"actors/internal/catalogue", "mcpbridge messages actors/internal/ring"}, // as well
-	{"actors/internal/session", "actors mcpbridge messages internal/protocol actors/internal/callctx actors/internal/contract " +
+	{"actors/internal/session", "actors mcpbridge messages internal/protocol internal/tasks actors/internal/callctx actors/internal/contract " +
 		"actors/internal/mailbox actors/internal/ring"},
 	{"actors/registry", "actors mcpbridge messages internal/caller internal/dispatch internal/door internal/nearest internal/protocol internal/relay " +
 		"actors/internal/admission actors/internal/catalogue actors/internal/contract actors/internal/mailbox actors/internal/ring actors/internal/session"},
 
 	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/caller internal/protocol internal/relay internal/schemas internal/storelimit"},
 	{"supervisor/debug supervisor/health", "messages supervisor internal/visible"},
-	{"supervisor/telemetry", "actors mcpbridge messages supervisor internal/caller internal/tracecontext"},
+	{"supervisor/telemetry", "actors mcpbridge messages supervisor internal/caller internal/tasks internal/tracecontext"},
 	{"internal/clusterapi", "messages internal/caller internal/dispatch internal/door internal/entry internal/freeport internal/guard " +
 		"internal/protocol internal/relay internal/results internal/tracecontext"}, // the module cluster has the rest
 	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/caller internal/guard internal/nearest internal/relay internal/storelimit internal/tracecontext internal/visible"},

@@ -35,6 +35,7 @@ var recorded = []any{
 	&SessionEvicted{},
 	&SessionClosed{},
 	&CallReplayed{},
+	&TaskChanged{},
 	&OwnerTerminated{},
 	&CatalogueChanged{},
 	&ToolsChanged{},

@@ -81,6 +81,9 @@ func (r *registry) forward(c actor.Context, k *contract.Call) {
 	if r.closings.all.Count > 0 {
 		r.applyPendingCloses(c, k.Key)
 	}
+	if k.IsDurable() {
+		r.sweepCalls(time.Now())
+	}
 	if k.Op.Head().Owner != nil && !k.PassedOn { // else the intercepting registry does so
 		r.own(c, k, nil)
 	}

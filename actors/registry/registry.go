@@ -60,6 +60,7 @@ type registry struct {
 	closings      closings
 	leftovers     leftovers
 	children      int       // session actors whose end is not known
+	nextSweep     time.Time // of durable calls in the store
 	pending       int       // requests to the store, and operations of the intercepting registry: the registry stops after them
 	calls         callNames // that sessions have
 	cancellations cancellations
@@ -261,7 +262,7 @@ func (r *registry) onReport(c actor.Context) {
 		r.onCancelDue(c)
 	case *storeListed:
 		r.onStoreListed(c, msg)
-	case *listSaved:
+	case *listSaved, *callsSwept:
 		r.onListSaved()
 	default:
 		r.onUnknown(c, msg)

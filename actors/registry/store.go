@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -46,6 +47,36 @@ func (r *registry) onStoreListed(c actor.Context, msg *storeListed) {
 	}
 	r.stopIfEmpty()
 }
+
+// sweepEvery is how often the store is asked for durable calls that nobody asks for any more, as long as there are durable
+// calls.
+const sweepEvery = time.Hour
+
+// sweepCalls deletes from the store the durable calls that are outdated, also those of processes that have died.
+func (r *registry) sweepCalls(now time.Time) {
+	if r.cfg.Store == nil || r.stopping || now.Before(r.nextSweep) {
+		return
+	}
+	r.nextSweep = now.Add(sweepEvery)
+	cfg := r.cfg
+	r.pending++
+	cfg.Async(r.mailbox, func() any {
+		var keys []messages.Key
+		contract.KeyStore{Cfg: cfg}.Try("list calls", func(ctx context.Context) (err error) {
+			keys, err = cfg.Store.Keys(ctx)
+			return err
+		})
+		for _, key := range keys {
+			if store := (contract.KeyStore{Cfg: cfg, Key: key}); mcpbridge.IsCallKey(key) && contract.IsOutdated(store.Load(), now) {
+				store.Try("delete a call", func(ctx context.Context) error { return cfg.Store.Delete(ctx, key) })
+			}
+		}
+		return &callsSwept{}
+	})
+}
+
+// callsSwept says that outdated calls are deleted.
+type callsSwept struct{}
 
 // listSaved says that a list is in the store.
 type listSaved struct{}

@@ -37,7 +37,9 @@ func IsOutdated(record *mcpbridge.Record, now time.Time) bool {
 }
 
 // record returns the store for the record of the call.
-func (k *Call) record(cfg *Config) KeyStore { return KeyStore{cfg, durableKey(k.Key, k.Op.RequestID())} }
+func (k *Call) record(cfg *Config) KeyStore {
+	return KeyStore{cfg, durableKey(k.Key, k.Op.RequestID())}
+}
 
 // begin returns the task that the call has become in an earlier run, maybe of another process. It is nil if the call was
 // not sent yet, which is noted in the store. The error of a call that was sent, and of whose task nothing is

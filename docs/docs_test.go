@@ -96,7 +96,7 @@ func TestEveryEventIsInTheDocsWithItsFields(t *testing.T) {
 	for _, event := range []messages.Event{
 		&messages.SessionOpened{}, &messages.SessionExpired{}, &messages.SessionLost{}, &messages.SessionRestarting{},
 		&messages.SessionRestarted{}, &messages.SessionGaveUp{}, &messages.SessionEvicted{}, &messages.SessionClosed{},
-		&messages.CallReplayed{}, &messages.OwnerTerminated{}, &messages.CatalogueChanged{},
+		&messages.CallReplayed{}, &messages.TaskChanged{}, &messages.OwnerTerminated{}, &messages.CatalogueChanged{},
 		&messages.ToolsChanged{}, &messages.PromptsChanged{}, &messages.ResourcesChanged{}, &messages.ResourceUpdated{},
 		&messages.ServerLog{}, &messages.Progress{}, &messages.CustomNotification{}, &messages.ElicitationCompleted{},
 	} {

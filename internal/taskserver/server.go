@@ -19,6 +19,7 @@ import (
 //
 //	now          returns at once, without a task
 //	work         is completed after the seconds
+//	report       is completed after two seconds
 //	fail         fails after the seconds, with a JSON-RPC error
 //	complain     is completed after the seconds, with an error of the tool
 //	confirm      asks a question, and is completed with the answer
@@ -71,7 +72,7 @@ func (s *Server) Process() *mcp.Server {
 	can := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
 	can.AddExtension("io.modelcontextprotocol/tasks", nil)
 	server := mcp.NewServer(&mcp.Implementation{Name: "tasks", Version: "1"}, &mcp.ServerOptions{Capabilities: can})
-	for _, tool := range []string{"now", "work", "fail", "complain", "confirm", "confirm_all", "hang", "odd"} {
+	for _, tool := range []string{"now", "work", "report", "fail", "complain", "confirm", "confirm_all", "hang", "odd"} {
 		server.AddTool(&mcp.Tool{Name: tool, InputSchema: map[string]any{"type": "object"}}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return text("at once"), nil
 		})
@@ -142,8 +143,11 @@ func (s *Server) create(next mcp.MethodHandler) mcp.MethodHandler {
 			Call    string  `json:"call"`
 			Seconds float64 `json:"seconds"`
 		}
-		if err := json.Unmarshal(call.Params.Arguments, &in); err != nil {
+		if err := json.Unmarshal(call.Params.Arguments, &in); len(call.Params.Arguments) > 0 && err != nil {
 			return nil, err
+		}
+		if call.Params.Name == "report" {
+			in.Seconds = 2
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()

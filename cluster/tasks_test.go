@@ -29,7 +29,7 @@ func TestDurableCallOutlivesItsMember(t *testing.T) {
 	})
 	scope := scopeOn(t, b, "s")
 	working := make(chan *messages.TaskChanged, 10)
-	defer a.System().EventStream.Unsubscribe(a.System().EventStream.Subscribe(func(event any) {
+	defer b.System().EventStream.Unsubscribe(b.System().EventStream.Subscribe(func(event any) {
 		if e, is := event.(*messages.TaskChanged); is && e.Message != "" {
 			working <- e
 		}

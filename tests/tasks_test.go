@@ -95,6 +95,7 @@ func TestCallThatBecomesATaskIsFollowedToItsEnd(t *testing.T) {
 		require.False(t, p.ok().Replayed)
 		require.Equal(t, 10*time.Second, p.answeredAt.Sub(p.sent), "it is asked for every 2 s, as the server wants it")
 		require.Equal(t, 5, w.tasks.Requests("tasks/get"))
+		awaitEvent(w.harness, func(e *messages.TaskChanged) bool { return e.Status == "completed" })
 		require.Equal(t, []string{"working", "working", "completed"}, w.states(), "the second has a message")
 		awaitEvent(w.harness, func(e *messages.TaskChanged) bool {
 			return e.Message == "at it" && e.Operation.Target == "work" && e.Operation.ID == p.cmd.RequestID()
@@ -144,7 +145,7 @@ func TestQuestionsOfATaskAreAnsweredByTheHandlerOfItsCall(t *testing.T) {
 		two.accept()
 		require.Contains(t, p.text(), "sure=accept")
 		require.Equal(t, 1, w.tasks.Requests("tasks/update"))
-		require.Contains(t, w.states(), "input_required")
+		awaitEvent(w.harness, func(e *messages.TaskChanged) bool { return e.Status == "input_required" })
 
 		// A question that nobody answers fails the call, and ends the task.
 		p = w.send(call("a", "confirm"))

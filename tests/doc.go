@@ -41,6 +41,8 @@
 //	B9: a tool returns the text "session not found" → the text is the tool's result; no restart
 //	B10: the session had a log level, subscriptions, roots and set-up calls → they are sent
 //	    again before any replay
+//	B11: over HTTP with protocol 2026-07-28, which has no sessions, the server restarts → nothing
+//	    expires, and nothing is opened again
 //	C1, C2: the connection breaks, or the process is killed, during a call → lost, or a replay
 //	    if that is safe; the next call works
 //	C3: the process dies between two calls → the next call runs on a new process
@@ -68,6 +70,12 @@
 //	    connections are bounded, and other keys are not affected
 //	C14: a tool acts, breaks its session, and answers an error → lost, or the error itself; in
 //	    both cases it may have run (also TestErrorOfACallThatBrokeItsSessionProvesNothing)
+//	C15: a server that has turned a call into a task is killed, is away, or forgets the task → the
+//	    task is followed when the server is back; lost if it does not know the task
+//	C16: the answer to a call is lost without a session, where the protocol tells clients to send
+//	    the request again → lost, may have run; it is sent again only if that is safe
+//	C17: without a session the server hangs, or is away → one reply to each call, in time; a call
+//	    that waits runs once when the server is back
 //	D1, D2, D3: the server is down for a while, permanently, or repeatedly → one key at a time
 //	    probes, at growing intervals; calls that reach their deadline fail with the last cause;
 //	    all keys work within 3 s of the server's return
@@ -87,6 +95,8 @@
 //	E8: Stop is called while everything hangs → it returns when its context ends, with the keys
 //	    that are left
 //	E9: your own process gets SIGKILL → no server process outlives it by more than seconds
+//	E10: your own process ends, or is killed, while a server works on the task of a durable call →
+//	    whoever asks again with the id of the call gets the result; lost if that is not known
 //	F1, F2: a cancellation or a deadline hits a call in flight, a waiting call, or a call that
 //	    is just being answered → one reply; the server gets notifications/cancelled
 //	F3: the actor that asked stops → nothing leaks, and nothing is logged
@@ -139,6 +149,7 @@
 //	B9  TestErrorsThatAreNotAboutTheSessionNeverRestartIt
 //	B10 TestRootsAreSentAgainOnTheNextSession
 //	    TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay
+//	B11 TestNothingExpiresWhereThereAreNoSessions
 //	C1  TestKilledProcessWhoseChildHoldsItsStdoutIsNoticed
 //	    TestLastWordsOfAProcessAreForItsCallersOnly
 //	    TestLegacySSESessionIsRebuilt
@@ -181,6 +192,10 @@
 //	    TestUnheardSessionMakesRoom
 //	C13 TestNobodyWhoFloodsDelaysAnotherKey
 //	C14 TestCallThatHasRunAndBrokenItsSessionIsNeverSaidNotToHaveRun
+//	C15 TestTaskOutlivesItsConnectionAndItsServer
+//	    TestTaskThatIsForgottenIsLost
+//	C16 TestLostCallIsSentAgainWhereThereAreNoSessionsOnlyIfThatIsSafe
+//	C17 TestEachCallHasOneReplyWhereThereAreNoSessions
 //	D1  TestServerThatIsDownForAWhileHealsWithoutHelp
 //	D2  TestCallsOfAServerThatNeverComesBackGetTheLastCauseAtTheirDeadline
 //	D3  TestServerThatFlapsIsDialedABoundedNumberOfTimes
@@ -200,6 +215,8 @@
 //	E7  TestStubbornProcessIsEndedWithItsChildren
 //	E8  TestStopReturnsAtTheEndOfItsContextAndSaysWhatIsLeft
 //	E9  TestNoServerOutlivesOurOwnDeath
+//	E10 TestDurableCallOutlivesOurOwnDeath
+//	    TestDurableCallOutlivesOurProcess
 //	F1  TestCallThatIsCutByAnImpatientCloseIsCancelledOnTheServer
 //	    TestCancelledCallIsAnsweredOnceWhereverItIs
 //	    TestCancelledCallIsCancelledOnTheServer

@@ -37,6 +37,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(ownerVar); dir != "" {
 		runOwner(dir)
 	}
+	if value := os.Getenv(askerVar); value != "" {
+		runAsker(value)
+	}
 	if os.Getenv(describeVar) != "" {
 		runDescribing()
 	}

@@ -21,7 +21,7 @@ import (
 var catalogue = []struct {
 	part string
 	rows int
-}{{"A", 12}, {"B", 10}, {"C", 14}, {"D", 5}, {"E", 9}, {"F", 8}, {"G", 3}}
+}{{"A", 12}, {"B", 11}, {"C", 17}, {"D", 5}, {"E", 10}, {"F", 8}, {"G", 3}}
 
 var rowsNamed = regexp.MustCompile(`^([A-G]\d+(?:, [A-G]\d+)*)\b`)
 

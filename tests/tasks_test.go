@@ -252,7 +252,7 @@ func TestTaskThatIsAnsweredForIsNotQuiet(t *testing.T) {
 	})
 }
 
-// E9, E10: our own process ends while a server works on a task. The next one gets the result.
+// E10: our own process ends while a server works on a task. The next one gets the result.
 func TestDurableCallOutlivesOurProcess(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		t.Run(fmt.Sprint("dies=", dies), func(t *testing.T) {

@@ -8,11 +8,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/internal/taskserver"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/taskserver"
 )
 
 // A call that is found again outlives the member that follows its task: the other member follows it, and whoever asks again

@@ -8,11 +8,11 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpactor/mcpactor/internal/taskserver"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/taskserver"
 )
 
 // A server turns a call into a task. The program that asked for it has ended when the task is over: the next one gets the

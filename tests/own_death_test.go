@@ -16,13 +16,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/internal/taskserver"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
 	"github.com/mcpactor/mcpactor/tests/internal/stdioserver"
+	"github.com/mcpactor/mcpactor/tests/taskserver"
 )
 
 // ownerVar is an environment variable with which this test binary runs runOwner. Its value

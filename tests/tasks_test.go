@@ -11,12 +11,12 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/internal/taskserver"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
+	"github.com/mcpactor/mcpactor/tests/taskserver"
 )
 
 // declaring returns capabilities with tasks and elicitation.

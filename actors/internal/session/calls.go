@@ -193,8 +193,8 @@ func (s *session) onCallFailed(c actor.Context, k *contract.Call, e *mcpbridge.E
 	switch {
 	case !again:
 		s.reply(c, k, k.FailureOf(e))
-		if e.Class == mcpbridge.Refused {
-			s.cancelTask(k) // it waits for an answer that it does not get
+		if e.Class != mcpbridge.Lost && !e.Begun { // the task is not over, and nobody follows it any longer
+			s.cancelTask(k)
 		}
 	case s.drainOrder == nil:
 		k.Conn, k.NeedsHint = nil, needsHint

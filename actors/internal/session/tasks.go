@@ -12,17 +12,19 @@ import (
 
 // onTaskHeard notes the state of the task that a call has become. From then on the call may have run.
 func (s *session) onTaskHeard(msg *contract.TaskHeard) {
-	k, changed := msg.Call, !msg.Task.Same(msg.Call.Task)
+	k, before := msg.Call, msg.Call.Task
 	k.Task = msg.Task
 	if k.Lost == nil {
 		k.Lost = &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Sent: true, Detail: "the call has become a task, which could not be followed to its end"}
 	}
-	if k.Replied { // before the call became a task
-		s.cancelTask(k)
+	if k.Replied {
+		if before == nil { // it was answered before it became a task
+			s.cancelTask(k)
+		}
 		return
 	}
 	k.Hear(time.Now())
-	if changed {
+	if !k.Task.Same(before) {
 		s.report(&contract.TaskChanged{Of: s.registration, Op: k.Op, Task: k.Task})
 	}
 }

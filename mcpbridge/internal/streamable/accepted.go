@@ -98,6 +98,8 @@ func (s *session) unreadable(m outbound.Message, resp *http.Response, kind strin
 		e.Detail, e.Doubt = wire.TooLarge(s.client.Config), false
 	case errors.Is(err, errNoResponse), errors.Is(err, errAnotherID):
 		e.Detail = err.Error()
+	case err != nil && m.Request.Context().Err() != nil: // it was cancelled while its answer arrived: that says nothing about the session
+		e = &mcpbridge.Error{Class: mcpbridge.Cancelled, Sent: true, Err: err}
 	case err != nil:
 		e = &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Sent: true, Detail: redact.Describe(err, s.Secrets()...)}
 	default:

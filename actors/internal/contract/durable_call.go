@@ -36,9 +36,19 @@ func IsOutdated(record *mcpbridge.Record, now time.Time) bool {
 	return record != nil && json.Unmarshal(record.Call, &d) == nil && !d.Until.IsZero() && now.After(d.Until)
 }
 
-// record returns the store for the record of the call.
-func (k *Call) record(cfg *Config) KeyStore {
-	return KeyStore{cfg, durableKey(k.Key, k.Op.RequestID())}
+// inStore runs a request to the store about the record of the call. It tries again, because whoever else asks for this
+// record, such as the sweep, has it for a moment.
+func (k *Call) inStore(cfg *Config, what string, f func(context.Context, messages.Key) error) (done bool) {
+	key := durableKey(k.Key, k.Op.RequestID())
+	return KeyStore{cfg, key}.Try(what, func(ctx context.Context) (err error) {
+		for pause := 10 * time.Millisecond; pause < time.Second; pause *= 2 {
+			if err = f(ctx, key); err == nil || ctx.Err() != nil {
+				return err
+			}
+			<-time.After(pause)
+		}
+		return err
+	})
 }
 
 // begin returns the task that the call has become in an earlier run, maybe of another process. It is nil if the call was
@@ -49,8 +59,8 @@ func (k *Call) begin(cfg *Config) (*tasks.Task, error) {
 		return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "durable: the supervisor has no store"}
 	}
 	var known *mcpbridge.Record
-	loaded := k.record(cfg).Try("load a call", func(ctx context.Context) (err error) {
-		known, err = cfg.Store.Load(ctx, k.record(cfg).Key)
+	loaded := k.inStore(cfg, "load a call", func(ctx context.Context, key messages.Key) (err error) {
+		known, err = cfg.Store.Load(ctx, key)
 		return err
 	})
 	var d durableCall
@@ -77,18 +87,18 @@ var noStore = &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "the store 
 
 // keepTask stores the call, and the task that it has become.
 func (k *Call) keepTask(cfg *Config, task string) (stored bool) {
-	return k.record(cfg).Try("save a call", func(ctx context.Context) error {
+	return k.inStore(cfg, "save a call", func(ctx context.Context, key messages.Key) error {
 		data, err := json.Marshal(durableCall{k.digest(), task, k.Deadline.Add(keptAfter)})
 		if err != nil {
 			return err
 		}
-		return cfg.Store.Save(ctx, k.record(cfg).Key, &mcpbridge.Record{Call: data})
+		return cfg.Store.Save(ctx, key, &mcpbridge.Record{Call: data})
 	})
 }
 
 // forget deletes the record of a call that certainly did not run.
 func (k *Call) forget(cfg *Config) {
-	k.record(cfg).Try("delete a call", func(ctx context.Context) error { return cfg.Store.Delete(ctx, k.record(cfg).Key) })
+	k.inStore(cfg, "delete a call", func(ctx context.Context, key messages.Key) error { return cfg.Store.Delete(ctx, key) })
 }
 
 // digest identifies the tool and the arguments.

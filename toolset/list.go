@@ -24,6 +24,7 @@ type list struct {
 	known []*Tool // as tools, but kept while the supervisor does not know the server
 	begun bool    // known was listed
 	watch bool    // a watch waits for the server, see [Toolset.watch]
+	away  error   // the server is down, and was waited for; nil once the list was fetched, or the watch has ended
 
 	wanted, seen uint64    // how many events may have changed the list, and how many it reflects
 	opened, on   session   // the last one that was opened, and the one that was listed, if that is the key's own
@@ -79,6 +80,9 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 	if from.Down || errors.Is(err, messages.CodeUnavailable) {
 		t.watch(l)
 	}
+	if l.away = nil; errors.Is(err, messages.CodeUnavailable) {
+		l.away = err
+	}
 	switch {
 	case err == nil:
 		if l.begun {
@@ -128,7 +132,7 @@ func (t *Toolset) watch(l *list) {
 		}
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		l.watch = false
+		l.watch, l.away = false, nil
 		l.wanted++
 	}()
 }
@@ -142,7 +146,8 @@ func (t *Toolset) refresh(ctx context.Context, l *list, fetch <-chan singlefligh
 	return t.wait(ctx, l, t.join(ctx, l), began)
 }
 
-// wait waits for the end of a fetch, or of ctx. It returns at once if fetch is nil.
+// wait waits for the end of a fetch, or of ctx. It returns at once if fetch is nil, or if the server was waited for in
+// vain before, and is down.
 func (t *Toolset) wait(ctx context.Context, l *list, fetch <-chan singleflight.Result, began time.Time) error {
 	if fetch == nil {
 		return nil
@@ -152,12 +157,22 @@ func (t *Toolset) wait(ctx context.Context, l *list, fetch <-chan singleflight.R
 		return result.Err
 	default:
 	}
+	if away := t.awayOf(l); away != nil {
+		return away
+	}
 	select {
 	case result := <-fetch:
 		return result.Err
 	case <-ctx.Done():
 		return t.late(ctx, l, time.Since(began))
 	}
+}
+
+// awayOf returns why a server that is down has no list, or nil.
+func (t *Toolset) awayOf(l *list) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return l.away
 }
 
 // failure returns the error of a fetch as the failure of this list: an interceptor may have named
@@ -197,6 +212,9 @@ func (t *Toolset) late(ctx context.Context, l *list, waited time.Duration) *mess
 		if srv.Name == l.key.Server && srv.Health == messages.HealthDown {
 			f.Code, f.Detail = messages.CodeUnavailable, strings.TrimPrefix(srv.Cause, string(messages.CodeUnavailable)+": ")
 			f.RetryAfter = max(0, time.Until(srv.RetryAt))
+			t.mu.Lock()
+			l.away = f
+			t.mu.Unlock()
 		}
 	}
 	return f

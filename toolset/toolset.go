@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"golang.org/x/sync/singleflight"
 
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/messages"
@@ -190,16 +189,21 @@ func (t *Toolset) refreshAll(ctx context.Context, lists []*list) (missing []*mes
 	limited, cancel := context.WithTimeout(ctx, t.cfg.ListTimeout)
 	defer cancel()
 	began := time.Now()
-	fetches := make([]<-chan singleflight.Result, len(lists))
+	var all sync.WaitGroup
+	failures := make([]*messages.Failure, len(lists))
 	for i, l := range lists {
-		fetches[i] = t.join(ctx, l)
-	}
-	for i, l := range lists {
-		if err := t.refresh(limited, l, fetches[i], began); err != nil {
-			missing = append(missing, l.failure(err))
+		fetch := t.join(ctx, l)
+		if fetch == nil {
+			continue
 		}
+		all.Go(func() { // a server that is down delays the second fetch of no other
+			if err := t.refresh(limited, l, fetch, began); err != nil {
+				failures[i] = l.failure(err)
+			}
+		})
 	}
-	return missing
+	all.Wait()
+	return slices.DeleteFunc(failures, func(f *messages.Failure) bool { return f == nil })
 }
 
 // known returns the tools that were listed so far.

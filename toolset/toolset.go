@@ -161,7 +161,7 @@ func (t *Toolset) touch() bool {
 
 // Tools returns the current tools of all servers. It fetches the lists that are missing
 // or stale, from all servers at once; concurrent callers share a fetch. It waits up to
-// [Config.ListTimeout]. A server whose list cannot be fetched is in [Set.Missing], and
+// [Config.ListTimeout], and for a server that is down only once, until that is back. A server whose list cannot be fetched is in [Set.Missing], and
 // keeps the tools that it had before unless the supervisor no longer knows it.
 //
 // The error is a [*messages.Failure]: ctx ended before all lists were fetched, or the

@@ -34,7 +34,7 @@ func cutTable(rows []cutRow) string {
 		of[r.group] = append(of[r.group], r)
 		of[""] = append(of[""], r)
 	}
-	w.Flush() //nolint:errcheck // it writes to memory
+	w.Flush() // it writes to memory
 	fmt.Fprintln(&b, "\n| cases | | calls | failed: median, worst | may have run | both acted | served after the cut: median, worst | recovered after the healing | sessions kept | left |")
 	fmt.Fprintln(&b, "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
 	for _, name := range append(groups, "") {

@@ -114,9 +114,9 @@ load: ## show the load test's figures: 1,000 keys, with and without faults
 	go test -run '^TestLoad' -v ./tests -load.keys=1000
 
 .PHONY: real
-real: ## run the tests with real servers: needs Node, npm, Chromium and nginx, and installs what is missing; RACE=-race for the race detector
+real: ## run the tests with real servers, and clients behind mcpactor serve: needs Node, npm, Chromium and nginx, and installs what is missing; RACE=-race for the race detector
 	tests/real/install
-	go test $(RACE) -tags real ./tests/real
+	go test -timeout 20m $(RACE) -tags real ./tests/real
 
 .PHONY: containers
 containers: ## run the tests with servers in containers of podman and docker: needs Debian and root, and installs the rest
@@ -128,7 +128,7 @@ wine: ## run the tests of processes for Windows under Wine: needs Debian and roo
 	tests/wine/run
 
 .PHONY: conformance
-conformance: ## run the official conformance suites for clients: needs npm, and installs the rest
+conformance: ## run the official conformance suites, for clients, and for servers through mcpactor serve: needs npm, and installs the rest
 	tests/conformance/install
 	go test -count=1 -tags conformance ./tests/conformance
 

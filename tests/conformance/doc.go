@@ -6,6 +6,10 @@
 // check that fails and is not in there fails the test, and so does one that is in
 // there and passes.
 //
+// It also runs the suites for servers on mcpactor serve, in front of the server of the SDK
+// for Go that is made for them, and compares the outcome with that of this server itself. What
+// differs is in serve.json, with the reason.
+//
 // The script install gets the suites; the tests have the build tag conformance, and
 // need Linux:
 //

@@ -1,6 +1,7 @@
 // Package real tests sessions on published MCP servers: the reference servers, Playwright's
 // server with a Chromium, and gateways and frameworks, over each transport that they speak. Some
-// are behind nginx. It also tests the logins of the program mcpactor, with the authorization server oidc-provider.
+// are behind nginx. It also runs published clients on mcpactor serve in front of these servers, and tests the logins of the
+// program mcpactor, with the authorization server oidc-provider.
 //
 // The script install installs the servers. The tests have the build tag real, and need
 // Linux:

@@ -88,6 +88,10 @@ func (cmd *Login) Run(p *cli.Program) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	d := (&Doctor{Timeout: cfg.ConnectTimeout}).examine(ctx, i, srv.Name)
+	offered := true
+	if d.err == nil && !one.Worked() { // some of its tools may need a login
+		offered, d.err = one.Offer(ctx)
+	}
 	stopErr := i.stop(closeLimit)
 	switch {
 	case d.err != nil && one.Worked():
@@ -96,9 +100,9 @@ func (cmd *Login) Run(p *cli.Program) error {
 	case d.err != nil:
 		p.Errorf("%s: %s", cmd.Server, printable(causeOf(d.err)))
 		return cli.ErrFailed
-	case !one.Worked():
-		p.Errorf("%s works without a login", cmd.Server)
-		return stopErr
+	case !offered:
+		p.Errorf("%s has no login", cmd.Server)
+		return cli.ErrFailed
 	}
 	p.Errorf("logged in at %s: %d tools", cmd.Server, d.tools)
 	return stopErr

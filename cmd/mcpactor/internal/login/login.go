@@ -192,6 +192,20 @@ func (l *Login) Authorize(ctx context.Context, req *http.Request, resp *http.Res
 	return &mcpbridge.Error{Detail: why, Remedy: l.Remedy}
 }
 
+// Offer has a person log in at a server that has asked for no login so far, and reports whether the server has one.
+func (l *Login) Offer(ctx context.Context) (offered bool, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.server, nil)
+	if err != nil {
+		return false, err
+	}
+	metadata := *req.URL
+	metadata.Path = "/.well-known/oauth-protected-resource" + strings.TrimSuffix(metadata.Path, "/")
+	if _, err := oauthex.GetProtectedResourceMetadata(ctx, metadata.String(), l.server, web); err != nil {
+		return false, nil //nolint:nilerr // that is the answer
+	}
+	return true, l.Authorize(ctx, req, &http.Response{StatusCode: http.StatusUnauthorized, Body: http.NoBody})
+}
+
 // inBackground has a person log in while requests fail. Of all processes one asks, and the others wait for what comes of it.
 func (l *Login) inBackground(req *http.Request, resp *http.Response) {
 	unlock, waited, err := l.file.lock(context.Background(), loggingIn)

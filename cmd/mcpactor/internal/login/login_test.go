@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -66,6 +67,22 @@ func TestPersonLogsInAndTheLoginIsKept(t *testing.T) {
 	found, err = Forget(s.url())
 	require.NoError(t, err)
 	require.False(t, found)
+}
+
+func TestLoginIsOfferedWhereTheServerHasOne(t *testing.T) {
+	s := newScripted(t)
+	person := &screen{open: func(address *url.URL) { back(t, address, url.Values{"code": {"the-code"}}) }}
+	l := s.login(t, Options{Asking: Waiting, Err: person, Timeout: time.Minute})
+	offered, err := l.Offer(t.Context())
+	require.NoError(t, err)
+	require.True(t, offered)
+	require.True(t, Kept(s.url()))
+
+	l, err = New(s.URL+"/other", Options{Asking: Waiting, Err: person, Timeout: time.Minute})
+	require.NoError(t, err)
+	offered, err = l.Offer(t.Context())
+	require.NoError(t, err)
+	require.False(t, offered)
 }
 
 func TestWithoutALoginThePersonIsToldWhatToDo(t *testing.T) {
@@ -239,7 +256,7 @@ func TestAddressThatIsNoWebPageIsNotOpened(t *testing.T) {
 	s := newScripted(t)
 	s.authorization = "calculator://localhost/authorize"
 	person := &screen{}
-	l := s.login(t, Options{Asking: Waiting, Err: person, Timeout: time.Minute})
+	l := s.login(t, Options{Asking: Waiting, Err: person, Timeout: 5 * time.Second})
 	detail, _ := remedyOf(t, s.refuse(t, l, http.StatusUnauthorized, ""))
 	require.Contains(t, detail, "no web page")
 	require.Empty(t, person.String())
@@ -278,6 +295,25 @@ func TestBrowserIsOpenedOnceByOneOfTheProcesses(t *testing.T) {
 	require.Contains(t, back(t, <-addresses, url.Values{"error": {"access_denied"}}), "failed")
 	remedyOf(t, s.refuse(t, logins[0], http.StatusUnauthorized, ""))
 	require.Empty(t, addresses)
+}
+
+func TestProcessThatHasWaitedForTheLoginOfAnotherDoesNotAskAgain(t *testing.T) {
+	s := newScripted(t)
+	synctest.Test(t, func(t *testing.T) {
+		f, err := fileOf(s.url())
+		require.NoError(t, err)
+		unlock, _, err := f.lock(t.Context(), loggingIn) // by another process, where nobody logs in
+		require.NoError(t, err)
+		person, done := &screen{}, false
+		l := s.login(t, Options{Asking: Once, Err: person, Timeout: time.Minute, Done: func() { done = true }})
+		remedyOf(t, s.refuse(t, l, http.StatusUnauthorized, ""))
+		synctest.Wait()
+		unlock()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.Empty(t, person.String())
+		require.False(t, done)
+	})
 }
 
 func TestFilesOfALoginArePrivate(t *testing.T) {

@@ -157,7 +157,7 @@ func (l *Login) refresh(refused string) (*oauth2.Token, error) {
 		return nil, l.file.write(&ended)
 	}
 	if err != nil {
-		return nil, &mcpbridge.Error{Detail: "the token could not be refreshed: " + causeOf(err), Remedy: "try again when the authorization server of " + hostOf(l.server) + " works"}
+		return nil, &mcpbridge.Error{Class: mcpbridge.Unauthorized, Detail: "the token could not be refreshed: " + causeOf(err), Remedy: "try again when the authorization server of " + hostOf(l.server) + " works"}
 	}
 	l.last = renewed.Token
 	return l.last, l.file.write(renewed)
@@ -181,7 +181,7 @@ func (l *Login) Authorize(ctx context.Context, req *http.Request, resp *http.Res
 	switch {
 	case l.Asking == Waiting:
 		if err := l.inBrowser(ctx, req, resp); err != nil {
-			return &mcpbridge.Error{Detail: causeOf(err), Remedy: l.Remedy}
+			return &mcpbridge.Error{Class: mcpbridge.Unauthorized, Detail: causeOf(err), Remedy: l.Remedy}
 		}
 		l.worked.Store(true)
 		return nil
@@ -189,7 +189,7 @@ func (l *Login) Authorize(ctx context.Context, req *http.Request, resp *http.Res
 		l.asked = true
 		go l.inBackground(req, resp)
 	}
-	return &mcpbridge.Error{Detail: why, Remedy: l.Remedy}
+	return &mcpbridge.Error{Class: mcpbridge.Unauthorized, Detail: why, Remedy: l.Remedy}
 }
 
 // Offer has a person log in at a server that has asked for no login so far, and reports whether the server has one.

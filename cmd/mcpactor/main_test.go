@@ -70,6 +70,7 @@ func TestInvalidUsageExitsWithTwo(t *testing.T) {
 		`<shell> must be one of "bash"`:       {"completion", "tcsh"},
 		`"search" is no URL`:                  {"login", "search"},
 		`"nonsense" is not of this form`:      {"login", "https://a.example", "--redirect", "nonsense"},
+		`"http://0.0.0.0:1/x" is not of this`: {"login", "https://a.example", "--redirect", "http://0.0.0.0:1/x"},
 		`Run "mcpactor --help" for the usage`: {"nonsense"},
 	} {
 		status, stdout, stderr := run(args...)

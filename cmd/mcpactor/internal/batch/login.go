@@ -2,6 +2,7 @@ package batch
 
 import (
 	"context"
+	"net"
 	"net/url"
 	"os"
 	"os/signal"
@@ -65,7 +66,7 @@ func (*Login) Help() string {
 
 // Run opens a session, for which a person has to log in in the browser.
 func (cmd *Login) Run(p *cli.Program) error {
-	if back, err := url.Parse(cmd.Redirect); err != nil || cmd.Redirect != "" && (back.Scheme != "http" || back.Port() == "" || back.Path == "") {
+	if cmd.Redirect != "" && !comesBack(cmd.Redirect) {
 		return cli.Usagef("--redirect: %q is not of this form: http://127.0.0.1:PORT/PATH", cmd.Redirect)
 	}
 	srv, err := cmd.find(p)
@@ -108,12 +109,21 @@ func (cmd *Login) Run(p *cli.Program) error {
 	return stopErr
 }
 
+// comesBack reports whether a URL leads to a port of this machine.
+func comesBack(redirect string) bool {
+	u, err := url.Parse(redirect)
+	if err != nil || u.Scheme != "http" || u.Port() == "" || u.Path == "" {
+		return false
+	}
+	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
+}
+
 // Logout is the command that forgets a login.
 type Logout struct{ target }
 
 // Help says what the command does not do.
 func (*Logout) Help() string {
-	return "The tokens are deleted on this machine. The authorization server is not told: there, they end by themselves, or on its own page."
+	return "The tokens are deleted on this machine. A process that runs may use its token until it expires. The authorization server is not told: there, tokens end by themselves, or on its own page."
 }
 
 // Run forgets the login.

@@ -22,6 +22,7 @@ import (
 type scripted struct {
 	*httptest.Server
 	authorization string // the endpoint, or empty for its own
+	registration  string // the answer, or empty for a good one
 	answer        func(w http.ResponseWriter, form url.Values)
 
 	mu    sync.Mutex
@@ -56,6 +57,10 @@ func newScripted(t *testing.T) *scripted {
 		})
 	})
 	mux.HandleFunc("/register", func(w http.ResponseWriter, _ *http.Request) {
+		if s.registration != "" {
+			io.WriteString(w, s.registration) //nolint:errcheck // the client has gone
+			return
+		}
 		reply(w, 201, map[string]any{"client_id": "registered", "token_endpoint_auth_method": "none"})
 	})
 	mux.HandleFunc("/token", func(w http.ResponseWriter, req *http.Request) {

@@ -82,6 +82,13 @@ func Forget(server string) (found bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), lockPatience)
+	defer cancel()
+	unlock, _, err := f.lock(ctx, refreshing) // a refresh would write the file again
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
 	return f.remove()
 }
 
@@ -249,10 +256,23 @@ func scopesOf(resp *http.Response) string {
 	return ""
 }
 
+// quoting has the texts after which errors of the SDK quote an authorization server, whose answer may have secrets.
+var quoting = []string{"registration response: ", "registration error response: ", "registration failed with status"}
+
 // causeOf returns the text of an error, without what an authorization server says in it.
 func causeOf(err error) string {
 	if answer, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		return "the authorization server refuses: " + visible.Line(answer.ErrorCode)
+		text := answer.ErrorCode
+		if text == "" && answer.Response != nil {
+			text = answer.Response.Status
+		}
+		return "the authorization server refuses: " + visible.Detail(text)
 	}
-	return visible.Shorten(visible.Line(err.Error()))
+	text := err.Error()
+	for _, quote := range quoting {
+		if before, _, quotes := strings.Cut(text, quote); quotes {
+			text = before + strings.TrimRight(quote, ": ")
+		}
+	}
+	return visible.Detail(text)
 }

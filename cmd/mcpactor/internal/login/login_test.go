@@ -251,6 +251,15 @@ func TestLoginEndsWithItsContext(t *testing.T) {
 	require.Equal(t, "nobody has logged in in time", detail)
 }
 
+func TestAnswerToARegistrationIsNotQuoted(t *testing.T) {
+	s := newScripted(t)
+	s.registration = `{"client_id": 1, "client_secret": "hush"}`
+	l := s.login(t, Options{Asking: Waiting, Timeout: time.Minute})
+	detail, _ := remedyOf(t, s.refuse(t, l, http.StatusUnauthorized, ""))
+	require.Contains(t, detail, "registration response")
+	require.NotContains(t, detail, "hush")
+}
+
 // A browser would hand other addresses to any program of the machine.
 func TestAddressThatIsNoWebPageIsNotOpened(t *testing.T) {
 	s := newScripted(t)
@@ -313,6 +322,30 @@ func TestProcessThatHasWaitedForTheLoginOfAnotherDoesNotAskAgain(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, person.String())
 		require.False(t, done)
+	})
+}
+
+func TestLoginThatIsForgottenDoesNotComeBackByARefresh(t *testing.T) {
+	s := newScripted(t)
+	s.keep(t, "token", future)
+	synctest.Test(t, func(t *testing.T) {
+		f, err := fileOf(s.url())
+		require.NoError(t, err)
+		unlock, _, err := f.lock(t.Context(), refreshing) // by another process
+		require.NoError(t, err)
+		kept, err := f.read()
+		require.NoError(t, err)
+		go func() {
+			if found, err := Forget(s.url()); err != nil || !found {
+				t.Error(found, err)
+			}
+		}()
+		synctest.Wait()
+		require.NoError(t, f.write(kept))
+		unlock()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.False(t, Kept(s.url()))
 	})
 }
 

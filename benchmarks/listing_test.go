@@ -25,7 +25,7 @@ import (
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
-// mostProcesses bounds the stdio servers of one benchmark, and mostSessions its sessions over HTTP, which take descriptors.
+// mostProcesses bounds the stdio servers of one benchmark, and mostSessions its other sessions.
 const (
 	mostProcesses = 60
 	mostSessions  = 600
@@ -68,10 +68,8 @@ func (l *listed) tooMany(conversations int) bool {
 	switch l.name {
 	case "stdio", "npx":
 		return conversations*len(l.routes) > mostProcesses
-	case "http-json":
-		return conversations*len(l.routes) > mostSessions
 	}
-	return false
+	return conversations*len(l.routes) > mostSessions
 }
 
 // listContender has conversations list servers, and calls got when one of them has all lists. sessions returns how many
@@ -88,8 +86,8 @@ var listContenders = []listContender{{"mutex-map", false, listMutexMap}, {"mcpac
 // the first one has them, and what is open then: sessions, processes, and the memory of this process and of those.
 func BenchmarkListing(b *testing.B) {
 	for _, l := range listable() {
-		if l.name == "npx" && !nodeInstalled() {
-			continue
+		if l.name == "npx" && (!nodeInstalled() || testing.Short()) {
+			continue // it takes minutes
 		}
 		for _, conversations := range []int{1, 10, 100, 1000} {
 			for _, one := range listContenders {

@@ -32,7 +32,7 @@ type cutRow struct {
 // members 5 s after the healing; with a store each session is kept; and members that stop leave none open.
 func (r *cutRow) run(t *testing.T) {
 	c := start(t, setting{witness: r.witness, shared: r.shared, wired: true, tls: true})
-	c.start(member.Load{Scopes: scopes(keys), Rate: 24, Timeout: callTime, Seed: 1})
+	c.start(member.Load{Scopes: scopes(keys), Rate: 12, Timeout: callTime, Seed: 1})
 	<-time.After(2 * time.Second)
 	f, end := r.begin(c)
 	<-time.After(settles + holds)
@@ -42,7 +42,7 @@ func (r *cutRow) run(t *testing.T) {
 	<-time.After(settles)
 	c.settled(f)
 	c.awaitMembers()
-	<-time.After(2 * time.Second)
+	<-time.After(3 * time.Second)
 	stopped := time.Now()
 	r.report = c.finish()
 	require.NoError(t, errors.Join(c.verify(r.report, messages.CodeLost, messages.CodeDeadline, messages.CodeUnavailable), r.verify(c, f, held, stopped)))

@@ -29,11 +29,10 @@ type Period struct {
 
 // Doubled is a time in which two members have acted for a scope.
 type Doubled struct {
-	Scope         string
-	One, Other    string
-	From          time.Time
-	For           time.Duration
-	First, Second *Period
+	Scope      string
+	One, Other string
+	From       time.Time
+	For        time.Duration
 }
 
 // periods returns the periods by scope.
@@ -87,7 +86,7 @@ func (h *History) DoublyActing() (all []Doubled) {
 					to = q.To
 				}
 				if to.After(from) {
-					all = append(all, Doubled{scope, p.Member, q.Member, from, to.Sub(from), p, q})
+					all = append(all, Doubled{scope, p.Member, q.Member, from, to.Sub(from)})
 				}
 			}
 		}

@@ -56,6 +56,7 @@ var actions = []action{
 		s.owners.of[key.Scope] = s.anySupervisor()
 		s.serially(5, key)
 	}},
+	{"crowd", 2, (*simulation).crowd},
 	{"close", 9, (*simulation).close},
 	{"restart", 4, func(s *simulation) {
 		key := s.anyKey()
@@ -231,6 +232,23 @@ func (s *simulation) otherOperation() {
 		op = &messages.ListPrompts{Header: h, Shared: true}
 	}
 	s.do(op, nil)
+}
+
+// crowd has many scopes of a server call it at once, beside one of each other server: they wait for their turns.
+func (s *simulation) crowd() {
+	crowded, id := s.anyServer(), s.nextID()
+	call := func(server, scope string) {
+		if s.owners.of[scope] == nil && s.owners.moving[scope] == nil {
+			s.owners.of[scope] = s.anySupervisor()
+		}
+		s.do(s.newCall(messages.Key{Server: server, Scope: scope}), nil)
+	}
+	for i := range 8 {
+		call(crowded, fmt.Sprintf("crowd-%s-%0*d", id, 1+i%4/2, i))
+	}
+	for _, server := range serverNames {
+		call(server, scopes[s.n(len(scopes))])
+	}
 }
 
 func (s *simulation) close() {

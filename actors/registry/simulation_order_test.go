@@ -17,7 +17,7 @@ type order struct {
 	used   map[*registration]int // the step in which a session was used last
 	queued map[*registration]int // the step in which it was queued
 	looks  map[*registration]seen
-	passed map[string]int // by server, place and line: how many others were served since it was its turn
+	passed map[turns]int // how often one was served since it was the turn of the other
 
 	wasDown map[*admission.Place]bool // those that wait there may have changed their order
 }
@@ -34,9 +34,12 @@ type seen struct {
 	mayDial     bool // it is queued, and nothing but the turns of others keeps it from a dial
 }
 
-// mostPassed is how many others of the same rank may be served before it is one's turn. There are at most 4 servers, 3
-// places of one, and 2 lines of a place.
-const mostPassed = 8
+// turns are a server, a place or a line that waits, and one beside it that is served.
+type turns struct{ waits, served string }
+
+// mostPassed is how often each other one of the same rank may be served before it is one's turn: once, and once more if it
+// was looked at again meanwhile, because something has changed there.
+const mostPassed = 2
 
 // sessions returns the sessions of a supervisor in the order of their spawning.
 func (p *supervisor) sessions() []*registration {
@@ -52,7 +55,7 @@ func (p *supervisor) use(key messages.Key) {
 
 // newOrder returns the order of a supervisor without sessions.
 func newOrder() order {
-	return order{map[*registration]int{}, map[*registration]int{}, map[*registration]seen{}, map[string]int{}, map[*admission.Place]bool{}}
+	return order{map[*registration]int{}, map[*registration]int{}, map[*registration]seen{}, map[turns]int{}, map[*admission.Place]bool{}}
 }
 
 // checkOrder looks at what a step has changed.
@@ -87,7 +90,7 @@ func (p *supervisor) checkOrder() {
 			}
 		}
 	}
-	maps.DeleteFunc(o.passed, func(group string, _ int) bool { return !waits[group] })
+	maps.DeleteFunc(o.passed, func(t turns, _ int) bool { return !waits[t.waits] })
 	gone := func(reg *registration) bool { return p.registry.registrations[reg.pid.Id] != reg }
 	maps.DeleteFunc(o.used, func(reg *registration, _ int) bool { return gone(reg) })
 	maps.DeleteFunc(o.queued, func(reg *registration, _ int) bool { return gone(reg) })
@@ -136,15 +139,14 @@ func (p *supervisor) checkTurn(reg *registration, all []*registration) {
 			isBeside := i == 0 || theirs[i-1] == mine[i-1]
 			if isBeside && group != mine[i] && !served[group] {
 				served[group] = true
-				if p.order.passed[group]++; p.order.passed[group] > mostPassed {
+				turn := turns{group, mine[i]}
+				if p.order.passed[turn]++; p.order.passed[turn] > mostPassed {
 					p.s.violate("not its turn", "%s waits, and others are served again and again: %s", other.key, reg.key)
 				}
 			}
 		}
 	}
-	for _, group := range mine {
-		delete(p.order.passed, group)
-	}
+	maps.DeleteFunc(p.order.passed, func(t turns, _ int) bool { return slices.Contains(mine[:], t.waits) })
 }
 
 // checkEviction checks that the session that was evicted is the least recently used one.

@@ -140,7 +140,7 @@ func (s *simulation) start() {
 	s.world, s.router = newWorld(s), &router{s: s}
 	s.world.rate, s.world.dialRate = []int{6, 3, 30, 0}[s.n(4)], []int{6, 3, 30, 0}[s.n(4)]
 	s.policy, s.preempts = []int{0, 30, 100, 300}[s.n(4)], s.n(2) == 1
-	s.maxDials = 1 + s.n(2)
+	s.maxDials = []int{1, 1, 2, 4}[s.n(4)]
 	s.meddles, s.meddledWith = s.n(8) == 1, map[messages.Key]bool{}
 	s.system = simulatedSystem()
 	s.subscription = s.system.EventStream.Subscribe(s.take)

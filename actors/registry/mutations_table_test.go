@@ -121,7 +121,7 @@ var mutations = []mutation{
 	{"a restart leaves the MCP session in the store", []change{{"actors/registry/drain.go", "	if reg.drainedBy.Restart && !reg.drainedBy.Moves && r.owns(reg.key) {", "	if false {"}}},
 	{"what the store has of a key is closed although another member has the key", []change{{"actors/registry/close.go", "	if !closing.drain.Moves && !r.owns(key) {", "	if false {"}}},
 	{"a session that the store does not have is left open", []change{{inDrain, "leave := keep && s.saved && ", "leave := keep && "}}},
-	{"a session that has expired is left open", []change{{inDrain, " && !gone", ""}}},
+	{"a session that has expired is left open", []change{{inDrain, " && conn != s.gone", ""}}},
 	{"closing what was left forgets another session of the key", []change{{"actors/internal/session/cleanup.go", "store.Forget(known, generation)", "store.SaveGeneration(generation)"}}},
 	{"the store has another generation than callers", []change{{inDial, "if !info.Attached || msg.generation != d.generation {", "if !info.Attached {"}}},
 	{"nobody fetches a list whose first caller has gone", []change{{"actors/registry/lists.go", "	report := &listReturned{", "	if ctx.Err() != nil {\n		return nil, messages.NewFailure(op, messages.CodeCancelled, \"\")\n	}\n	report := &listReturned{"}}},

@@ -175,7 +175,9 @@ func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
 		if s.drainOrder == nil {
 			s.connectionEnded(e)
 		}
-		s.connGone = e.Session == mcpbridge.Gone
+		if e.Session == mcpbridge.Gone {
+			s.gone = s.conn
+		}
 	}
 }
 

@@ -224,7 +224,7 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 		s.fail(&actors.Fault{Class: e.Class, Dialing: true, Cause: e})
 	}
 	s.expireParked(c, time.Now()) // those that may not wait have not got this connection in time
-	s.conn, s.resumable, s.refused = msg.conn, nil, nil
+	s.conn, s.resumable, s.gone, s.refused = msg.conn, nil, nil, nil
 	restarted, elapsed := s.wasOpen, msg.elapsed
 	var lifetime time.Duration // of the previous MCP session
 	if msg.generation != s.generation {

@@ -123,11 +123,7 @@ func (s *session) closeConn(c actor.Context, conn mcpbridge.Conn) {
 	generation := s.generation
 	pause, timeout, store := s.running.Count > 0, s.limits.CloseTimeout, s.store()
 	keep := s.drainOrder.Leave // the record
-	gone := s.gone
-	if conn == s.conn {
-		gone = s.connGone
-	}
-	leave := keep && s.saved && conn.Resume() != nil && !gone
+	leave := keep && s.saved && conn.Resume() != nil && conn != s.gone
 	s.cfg.Async(&s.mailbox, func() any {
 		if pause {
 			<-time.After(cancelPause)

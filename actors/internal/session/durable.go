@@ -66,7 +66,8 @@ type durable struct {
 	// resumable was oldConn, or is nil. The server may still have its MCP session, which
 	// the next dial resumes, or which is closed if there is no next dial.
 	resumable mcpbridge.Conn
-	expired   bool // the MCP session of resumable has expired, and is not resumed
+	expired   bool           // the MCP session of resumable has expired, and is not resumed
+	gone      mcpbridge.Conn // which of these three has an MCP session that the server no longer knows, or nil
 
 	// abortDial aborts the running dial, which then returns with dialed. nil if no dial
 	// runs. Its parameter is errLeft, or nil.
@@ -75,7 +76,6 @@ type durable struct {
 	wasOpen      bool      // there has been a connection
 	stateless    bool      // the last MCP session kept nothing on the server
 	saved        bool      // the store has the last MCP session
-	gone         bool      // the server no longer knew it when its connection was lost
 	openedUnused bool      // the last connection was opened for no call, and no call came since
 	noResume     bool      // the record in the store is of an MCP session that is being closed
 	openedAt     time.Time // when the last connection was opened

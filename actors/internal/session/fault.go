@@ -37,7 +37,9 @@ func (s *session) fail(f *actors.Fault) {
 	f.Key, f.Generation = s.key, s.generation
 	s.cause, s.failedAt = f, time.Now()
 	if !f.Dialing {
-		s.gone = f.Class == mcpbridge.Expired || f.Cause.Session == mcpbridge.Gone
+		if f.Class == mcpbridge.Expired || f.Cause.Session == mcpbridge.Gone {
+			s.gone = s.conn
+		}
 		s.lostAt, f.Lived = s.failedAt, s.failedAt.Sub(s.openedAt)
 		s.openedUnused = s.openedUnused && f.Lived < stableAfter
 	}

@@ -48,7 +48,6 @@ type session struct {
 	unheard *mcpbridge.Error // while ready: why calls wait for the server, or nil
 
 	closingConn mcpbridge.Conn // the connection that is being detached or closed, or nil
-	connGone    bool           // a call in the drain has found that the server no longer knows the MCP session of conn
 	graceEnds   time.Time      // when calls that run on oldConn, or while draining, are cut off
 }
 

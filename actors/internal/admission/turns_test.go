@@ -63,14 +63,23 @@ func TestPlacesTakeTurns(t *testing.T) {
 		g.Lost(s)
 		return s
 	}
-	x1, x2, y := at("x 1", "x"), at("x 2", "x"), at("y", "y")
-	for _, s := range []*Session{x1, x2, y} {
-		g.Rest(s)
-		g.Want(s, now)
+	queue := func(all ...*Session) {
+		for _, s := range all {
+			g.Rest(s)
+			g.Want(s, now)
+		}
 	}
-	require.Equal(t, []any{"x 1", "y"}, dials(t, g, now), "one permit each")
+	x1, x2, y1, y2 := at("x 1", "x"), at("x 2", "x"), at("y 1", "y"), at("y 2", "y")
+	queue(x1, x2, y1)
+	require.Equal(t, []any{"x 1", "y 1"}, dials(t, g, now), "one permit each")
 	g.Opened(x1)
 	require.Equal(t, []any{"x 2"}, dials(t, g, now))
+	for _, s := range []*Session{x1, x2, y1} {
+		g.Lost(s)
+	}
+	g.SetLimits(srv, 0, 2)
+	queue(x1, x2, y1, y2)
+	require.Equal(t, []any{"x 1", "y 1", "x 2", "y 2"}, dials(t, g, now), "two permits each")
 }
 
 // A tenant at its quota, and a server at its own, evict one of theirs, and nobody's else.

@@ -20,6 +20,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -47,9 +48,13 @@ type hosted struct {
 }
 
 // newHosted starts both servers. Access tokens last for some seconds.
-func newHosted(h *harness, seconds int) *hosted {
-	h.t.Helper()
-	o := &hosted{harness: h, program: filepath.Join(h.dir, "mcpactor"), config: filepath.Join(h.dir, "servers.json")}
+func newHosted(t *testing.T, seconds int) *hosted {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "mcpactor")
+	said, err := exec.Command("go", "build", "-o", program, "../../cmd/mcpactor").CombinedOutput()
+	require.NoError(t, err, string(said))
+	h := newHarness(t)
+	o := &hosted{harness: h, program: program, config: filepath.Join(h.dir, "servers.json")}
 	mux := http.NewServeMux()
 	site := httptest.NewServer(mux)
 	h.t.Cleanup(func() {
@@ -78,8 +83,6 @@ func newHosted(h *harness, seconds int) *hosted {
 	protect := auth.RequireBearerToken(o.verify, &auth.RequireBearerTokenOptions{ResourceMetadataURL: site.URL + metadata, Scopes: []string{"mcp"}})
 	mux.Handle("/mcp", protect(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return o.server }, nil)))
 
-	said, err := exec.Command("go", "build", "-o", o.program, "../../cmd/mcpactor").CombinedOutput()
-	require.NoError(h.t, err, string(said))
 	// The browser of this machine notes what it is to open.
 	browser := "#!/bin/sh\nprintf %s \"$1\" > '" + h.dir + "/opening' && mv '" + h.dir + "/opening' '" + h.dir + "/opened'\n"
 	require.NoError(h.t, os.MkdirAll(filepath.Join(h.dir, "bin"), 0o700))
@@ -146,15 +149,29 @@ func (o *hosted) call(flags ...string) (stdout, stderr string, status int) {
 // login logs in, and returns what the program says. back changes the address that the browser comes back to.
 func (o *hosted) login(back func(*url.URL), flags ...string) (stderr, page string, status int) {
 	o.t.Helper()
+	address, wait := o.startLogin(flags...)
+	page = o.browse(address, back)
+	stderr, status = wait()
+	require.Contains(o.t, stderr, "\n"+address+"\n", "the address is printed as well")
+	return stderr, page, status
+}
+
+// startLogin starts a login, and returns the address of which the browser is told.
+func (o *hosted) startLogin(flags ...string) (address string, wait func() (stderr string, status int)) {
+	o.t.Helper()
 	var log bytes.Buffer
 	cmd := exec.Command(o.program, append([]string{"login", o.url}, flags...)...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = o.env, &log, &log
 	require.NoError(o.t, cmd.Start())
-	address := o.opened()
-	page = o.browse(address, back)
-	cmd.Wait()
-	require.Contains(o.t, log.String(), "\n"+address+"\n", "the address is printed as well")
-	return log.String(), page, cmd.ProcessState.ExitCode()
+	wait = func() (string, int) {
+		cmd.Wait()
+		return log.String(), cmd.ProcessState.ExitCode()
+	}
+	o.t.Cleanup(func() {
+		cmd.Process.Kill()
+		wait() // again, unless the test has failed
+	})
+	return o.opened(), wait
 }
 
 // opened returns the address that a browser was opened with.

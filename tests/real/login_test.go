@@ -21,7 +21,7 @@ import (
 )
 
 func TestLoginIsKeptForAllProcesses(t *testing.T) {
-	o := newHosted(newHarness(t), 3600)
+	o := newHosted(t, 3600)
 	_, stderr, status := o.call()
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, "nobody has logged in; run: mcpactor login --config "+o.config+" hosted")
@@ -61,7 +61,7 @@ func TestLoginIsKeptForAllProcesses(t *testing.T) {
 }
 
 func TestClientThatIsRegisteredIsUsed(t *testing.T) {
-	o := newHosted(newHarness(t), 3600)
+	o := newHosted(t, 3600)
 	stderr, _, status := o.login(nil, "--client-id", "given", "--redirect", o.redirect)
 	require.Zero(t, status, stderr)
 	require.Equal(t, "given", o.kept().Client.ClientID)
@@ -112,7 +112,7 @@ func (l *lines) end() error {
 func TestTokensAreRefreshedInALongRun(t *testing.T) {
 	for refused, seconds := range map[bool]int{false: 3, true: 3600} {
 		t.Run(fmt.Sprintf("refused=%v", refused), func(t *testing.T) {
-			o := newHosted(newHarness(t), seconds)
+			o := newHosted(t, seconds)
 			stderr, _, status := o.login(nil)
 			require.Zero(t, status, stderr)
 			l := o.exec()
@@ -148,7 +148,7 @@ func TestTokensAreRefreshedInALongRun(t *testing.T) {
 
 // A refresh token that two processes use ends the login at this authorization server.
 func TestProcessesDoNotDestroyEachOthersTokens(t *testing.T) {
-	o := newHosted(newHarness(t), 3)
+	o := newHosted(t, 3)
 	stderr, _, status := o.login(nil)
 	require.Zero(t, status, stderr)
 	var all sync.WaitGroup
@@ -176,20 +176,26 @@ func TestProcessesDoNotDestroyEachOthersTokens(t *testing.T) {
 }
 
 func TestAnswersThatAreNotOfThisLoginAreRefused(t *testing.T) {
-	o := newHosted(newHarness(t), 3600)
-	change := func(name, value string) func(*url.URL) {
-		return func(u *url.URL) {
-			query := u.Query()
-			query.Set(name, value)
-			u.RawQuery = query.Encode()
-		}
+	o := newHosted(t, 3600)
+	change := func(u *url.URL, name, value string) {
+		query := u.Query()
+		query.Set(name, value)
+		u.RawQuery = query.Encode()
 	}
-	stderr, page, status := o.login(change("state", "another"), "--timeout", "2s")
-	require.Equal(t, 1, status)
+	var right string
+	address, wait := o.startLogin()
+	page := o.browse(address, func(u *url.URL) {
+		right = u.String()
+		change(u, "state", "another")
+	})
 	require.Contains(t, page, "no answer to the login")
-	require.Contains(t, stderr, "nobody has logged in in time")
+	require.Contains(t, o.browse(right, nil), "You are logged in")
+	stderr, status := wait()
+	require.Zero(t, status, stderr)
+	_, _, status = o.run("logout", o.url)
+	require.Zero(t, status)
 
-	stderr, page, status = o.login(change("iss", "https://elsewhere.example"))
+	stderr, page, status = o.login(func(u *url.URL) { change(u, "iss", "https://elsewhere.example") })
 	require.Equal(t, 1, status)
 	require.Contains(t, page, "has failed")
 	require.Contains(t, stderr, "does not match expected issuer")
@@ -197,7 +203,7 @@ func TestAnswersThatAreNotOfThisLoginAreRefused(t *testing.T) {
 }
 
 func TestServeOpensTheBrowserOnce(t *testing.T) {
-	o := newHosted(newHarness(t), 3600)
+	o := newHosted(t, 3600)
 	ctx, cancel := context.WithDeadline(context.Background(), o.limit)
 	defer cancel()
 	changed := make(chan struct{}, 10)
@@ -250,7 +256,7 @@ func TestServeOpensTheBrowserOnce(t *testing.T) {
 }
 
 func TestTokensAreNotOnTheDebugPage(t *testing.T) {
-	o := newHosted(newHarness(t), 3600)
+	o := newHosted(t, 3600)
 	stderr, _, status := o.login(nil)
 	require.Zero(t, status, stderr)
 	cmd := exec.Command(o.program, "serve", "--config", o.config, "--listen", "127.0.0.1:0")

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,6 +35,16 @@ var buildMcpactor = sync.OnceValues(func() (string, error) {
 	return program, nil
 })
 
+// mcpactor returns the path of the command. The time to build it does not count.
+func (h *harness) mcpactor() string {
+	h.t.Helper()
+	began := time.Now()
+	program, err := buildMcpactor()
+	require.NoError(h.t, err)
+	h.limit = h.limit.Add(time.Since(began))
+	return program
+}
+
 // target is what a client connects to: a URL, or a command that it starts.
 type target struct {
 	url     string
@@ -52,9 +63,7 @@ func direct(server mcpbridge.Server) target {
 // served returns the target of a client that starts mcpactor serve in front of a server.
 func (h *harness) served(server mcpbridge.Server, flags ...string) target {
 	h.t.Helper()
-	program, err := buildMcpactor()
-	require.NoError(h.t, err)
-	command := append([]string{program, "serve", "--no-cache"}, flags...)
+	command := append([]string{h.mcpactor(), "serve", "--no-cache"}, flags...)
 	if server.URL != "" {
 		return target{command: append(command, server.URL)}
 	}
@@ -206,9 +215,7 @@ func TestServeOfAFileShowsAllServersThatWork(t *testing.T) {
 	one, two := h.serve("one", everything, stdio), h.serve("two", everything, everything.transports[1])
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `{"mcpServers": {
 		"one": {"command": "node", "args": [%q]}, "two": {"url": %q}, "broken": {"command": "no-such-program"}, "off": {"command": "x", "disabled": true}}}`, one.Args[0], two.URL), 0o600))
-	program, err := buildMcpactor()
-	require.NoError(t, err)
-	c := otherClients["typescript"](h, target{command: []string{program, "serve", "--no-cache", "--config", file}})
+	c := otherClients["typescript"](h, target{command: []string{h.mcpactor(), "serve", "--no-cache", "--config", file}})
 	listed := c.list("tools/list")
 	for _, server := range []string{"one", "two"} {
 		require.Contains(t, listed, `"`+server+`__echo"`)
@@ -234,7 +241,7 @@ func TestNothingIsLeftOfServe(t *testing.T) {
 				c := otherClients["typescript"](h, h.served(server))
 				said, _ := c.call(tool, args)
 				require.Contains(t, said, want)
-				before := ownDescendants()
+				before := allButClients()
 				require.NotEmpty(t, h.running())
 				hanging := make(chan struct{})
 				go func() {
@@ -248,7 +255,7 @@ func TestNothingIsLeftOfServe(t *testing.T) {
 				<-time.After(300 * time.Millisecond)
 				began := time.Now()
 				end(h, c)
-				h.eventually("all are gone", func() bool { return len(ownDescendants()) == 0 && allEnded(before) })
+				h.eventually("all are gone", func() bool { return len(allButClients()) == 0 && allEnded(before) })
 				t.Logf("%d processes were gone after %v", len(before), time.Since(began).Round(10*time.Millisecond))
 				<-hanging
 			})
@@ -256,12 +263,15 @@ func TestNothingIsLeftOfServe(t *testing.T) {
 	}
 }
 
+// allButClients returns the descendants of this process that are no clients.
+func allButClients() []process {
+	return slices.DeleteFunc(ownDescendants(), func(p process) bool { return strings.Contains(p.args, "/clients/typescript.mjs") })
+}
+
 // signalServe sends a signal to each process of mcpactor serve.
 func (h *harness) signalServe(signal syscall.Signal) {
 	h.t.Helper()
-	program, err := buildMcpactor()
-	require.NoError(h.t, err)
-	sent := 0
+	program, sent := h.mcpactor(), 0
 	for _, p := range ownDescendants() {
 		if strings.HasPrefix(p.args, program+" serve") {
 			require.NoError(h.t, syscall.Kill(p.pid, signal))

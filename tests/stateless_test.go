@@ -1,6 +1,8 @@
 package tests
 
 import (
+	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -70,5 +72,28 @@ func TestEachCallHasOneReplyWhereThereAreNoSessions(t *testing.T) {
 		waiting.ok()
 		require.Less(t, waiting.answeredAt.Sub(waiting.sent), 9*time.Second)
 		require.Equal(t, 1, h.executed()[waiting.cmd.RequestID()])
+	})
+}
+
+// A call is cancelled when a part of its answer has arrived. Its session, and the other calls of it, are not concerned.
+func TestCallThatIsCancelledWhileItsAnswerArrivesBreaksNothing(t *testing.T) {
+	stuck := func(w http.ResponseWriter, r *faults.Request, _ http.Handler) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"jsonrpc":"2.0",`)
+		http.NewResponseController(w).Flush() //nolint:errcheck // its client is gone
+		<-r.Context().Done()
+	}
+	overLocalHTTP(t, supervisor.Config{}, newStatelessTools, func(h *harness, e *testServer) {
+		h.send(call("a", "count")).ok()
+		other := h.send(call("a", "wait"))
+		time.Sleep(time.Second)
+		e.Inject("tools/call", faults.Times(1, stuck))
+		p := h.send(call("a", "count", within(2*time.Second)))
+		p.fails(messages.CodeDeadline)
+		time.Sleep(time.Second)
+		e.Release()
+		other.ok()
+		require.Zero(t, countEvents[*messages.SessionLost](h))
+		require.Equal(t, 1, h.dials.dialed())
 	})
 }

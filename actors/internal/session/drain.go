@@ -29,10 +29,10 @@ func (s *session) onDrain(c actor.Context, msg *contract.Drain) {
 	for part := range slices.Chunk(parked, contract.WalkStep) {
 		s.report(&contract.CallsHandedBack{Of: s.registration, Calls: part})
 	}
+	s.graceEnds = s.endOfGrace(msg)
 	if msg.Evict { // the next session follows them
 		s.interruptTasks(func(k *contract.Call) bool { return !msg.Moves || k.IsDurable() })
 	}
-	s.graceEnds = s.endOfGrace(msg)
 	if s.abortDial != nil {
 		s.abortDial(endOfDial(msg))
 	}

@@ -81,16 +81,16 @@ func (c *cgroup) path() string {
 }
 
 // enter makes a process start in the cgroup. The caller calls done when it has started.
-func (c *cgroup) enter(attr *syscall.SysProcAttr) (done func()) {
+func (c *cgroup) enter(attr *syscall.SysProcAttr) (done func(), err error) {
 	if c == nil {
-		return func() {}
+		return func() {}, nil
 	}
 	dir, err := os.Open(c.dir)
 	if err != nil {
-		return func() {}
+		return nil, err
 	}
 	attr.UseCgroupFD, attr.CgroupFD = true, int(dir.Fd())
-	return func() { dir.Close() }
+	return func() { dir.Close() }, nil
 }
 
 // kill kills all processes in the cgroup.

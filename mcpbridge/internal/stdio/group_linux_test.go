@@ -54,9 +54,9 @@ func TestDaemonsDoNotOutliveOurOwnDeath(t *testing.T) {
 func TestGuardIgnoresTheSignalsOfItsGroup(t *testing.T) {
 	withoutCgroups(t)
 	p, out := startServer(t, &mcpbridge.Server{Command: "sh", Args: []string{"-c", `
-		trap '' HUP INT QUIT TERM USR1 USR2
+		trap '' HUP INT QUIT TERM USR1 USR2 ALRM ABRT PIPE PROF VTALRM XCPU XFSZ TSTP TTIN TTOU
 		echo 0; read -r line
-		for s in HUP INT QUIT TERM USR1 USR2; do kill -s $s 0; done
+		for s in HUP INT QUIT TERM USR1 USR2 ALRM ABRT PIPE PROF VTALRM XCPU XFSZ TSTP TTIN TTOU; do kill -s $s 0; done
 		echo 1; read -r line`}})
 	require.Equal(t, []int{0}, numbers(t, out))
 	guard := p.group.guard.Process.Pid
@@ -66,6 +66,26 @@ func TestGuardIgnoresTheSignalsOfItsGroup(t *testing.T) {
 	require.True(t, alive(guard))
 	stopIn(t, p, 5*time.Second)
 	require.False(t, exists(guard))
+}
+
+// What is short may be there again a moment later, for the server.
+func TestServerIsNotStartedWithoutItsGuard(t *testing.T) {
+	var before syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
+	limit := func(files uint64) { require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: files, Max: before.Max})) }
+	defer limit(before.Cur)
+	for files := uint64(3); ; files++ {
+		limit(files)
+		g, err := newGroup()
+		limit(before.Cur)
+		if err == nil {
+			require.NotNil(t, g.guard)
+			g.release()
+			require.Greater(t, files, uint64(3))
+			return
+		}
+		require.ErrorIs(t, err, syscall.EMFILE)
+	}
 }
 
 // ignoresSignals reports whether a shell ignores the signals that a guard ignores.

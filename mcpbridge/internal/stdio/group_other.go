@@ -11,7 +11,7 @@ import (
 // and so does the server itself when this process is killed.
 type group struct{ leader *os.Process }
 
-func newGroup() *group { return new(group) }
+func newGroup() (*group, error) { return new(group), nil }
 
 func (g *group) start(command func() *exec.Cmd) (*exec.Cmd, error) {
 	cmd := command()

@@ -3,15 +3,17 @@
 package stdio
 
 import (
+	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"syscall"
 )
 
 // guardScript waits for the end of its input, which is the end of this process, in whatever way it comes. Then it kills the
 // cgroup $1, if there is one, and its own group, and with that itself.
 const guardScript = `
-trap '' HUP INT QUIT TERM USR1 USR2 ALRM
+trap '' HUP INT QUIT TERM USR1 USR2 ALRM ABRT PIPE PROF VTALRM XCPU XFSZ TSTP TTIN TTOU
 read -r end
 if [ -n "$1" ]; then
 	echo 1 > "$1/cgroup.kill"
@@ -32,7 +34,7 @@ kill -s KILL 0
 // A process that leaves the group (setsid) is killed only if the group has a cgroup, which nothing leaves.
 //
 // Without /bin/sh the server leads the group. Then its children survive a SIGKILL of this process. They also do
-// if somebody kills the guard.
+// if somebody kills the guard. If only files or processes are short, the server is not started.
 type group struct {
 	guard  *exec.Cmd // nil without /bin/sh
 	life   *os.File  // the input of the guard, which only this process has open; nil without a guard
@@ -41,24 +43,35 @@ type group struct {
 }
 
 // newGroup makes a group without a server. The caller calls release in the end.
-func newGroup() *group {
-	g := &group{cgroup: newCgroup()}
+func newGroup() (*group, error) {
 	in, life, err := os.Pipe()
 	if err != nil {
-		return g
+		return nil, err
 	}
 	defer in.Close()
+	g := &group{cgroup: newCgroup()}
 	guard := exec.Command("/bin/sh", "-c", guardScript, "sh", g.cgroup.path())
 	guard.Stdin = in
 	guard.Dir = "/"        // keeps no file system busy
 	guard.Env = []string{} // needs no secrets
 	guard.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if guard.Start() != nil {
+	switch err := guard.Start(); {
+	case err == nil:
+		g.guard, g.life = guard, life
+		return g, nil
+	case isShortage(err):
 		life.Close()
-		return g
+		g.release()
+		return nil, err
+	default: // there is no /bin/sh
+		life.Close()
+		return g, nil
 	}
-	g.guard, g.life = guard, life
-	return g
+}
+
+// isShortage reports whether an error is a shortage of files, processes or memory, which may pass.
+func isShortage(err error) bool {
+	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM}, func(shortage error) bool { return errors.Is(err, shortage) })
 }
 
 // start starts a server in the group, which has none yet. command makes the command anew at each call.
@@ -69,9 +82,12 @@ func (g *group) start(command func() *exec.Cmd) (*exec.Cmd, error) {
 	if g.guard != nil {
 		cmd.SysProcAttr.Pgid = g.guard.Process.Pid
 	}
-	defer g.cgroup.enter(cmd.SysProcAttr)()
-	err := cmd.Start()
-	if err != nil && cmd.Err == nil && g.cgroup != nil { // perhaps it is the cgroup that refuses
+	entered, err := g.cgroup.enter(cmd.SysProcAttr)
+	if err == nil {
+		defer entered()
+		err = cmd.Start()
+	}
+	if err != nil && cmd.Err == nil && g.cgroup != nil && !isShortage(err) { // perhaps it is the cgroup that refuses
 		g.cgroup.remove()
 		g.cgroup = nil
 		return g.start(command)

@@ -21,8 +21,9 @@ func (g *group) reap() {}
 // cgroup is always nil: there are no cgroups here.
 type cgroup struct{}
 
-func newCgroup() *cgroup                                 { return nil }
-func (*cgroup) path() string                             { return "" }
-func (*cgroup) enter(*syscall.SysProcAttr) (done func()) { return func() {} }
-func (*cgroup) kill()                                    {}
-func (*cgroup) remove()                                  {}
+func newCgroup() *cgroup     { return nil }
+func (*cgroup) path() string { return "" }
+func (*cgroup) kill()        {}
+func (*cgroup) remove()      {}
+
+func (*cgroup) enter(*syscall.SysProcAttr) (done func(), err error) { return func() {}, nil }

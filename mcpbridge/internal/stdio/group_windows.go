@@ -19,31 +19,30 @@ import (
 // process, in whatever way it ends.
 type group struct {
 	job    windows.Handle
-	err    error // why there is no job
 	leader *os.Process
 }
 
 // newGroup makes a job without a server. The caller calls release in the end.
-func newGroup() *group {
-	g := new(group)
-	if g.job, g.err = windows.CreateJobObject(nil, nil); g.err != nil {
-		return g
+func newGroup() (*group, error) {
+	job, err := windows.CreateJobObject(nil, nil)
+	if err != nil {
+		return nil, os.NewSyscallError("CreateJobObject", err)
 	}
 	var limits windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
 	limits.BasicLimitInformation.LimitFlags = windows.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
-	_, g.err = windows.SetInformationJobObject(g.job, windows.JobObjectExtendedLimitInformation,
+	_, err = windows.SetInformationJobObject(job, windows.JobObjectExtendedLimitInformation,
 		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits)))
-	return g
+	if err != nil {
+		windows.CloseHandle(job) //nolint:errcheck // it is empty
+		return nil, os.NewSyscallError("SetInformationJobObject", err)
+	}
+	return &group{job: job}, nil
 }
 
 // start starts a server in the job. command makes the command.
 func (g *group) start(command func() *exec.Cmd) (*exec.Cmd, error) {
 	cmd := command()
-	pid, err := 0, g.err
-	var process windows.Handle
-	if err == nil {
-		process, pid, err = startInJob(cmd, g.job)
-	}
+	process, pid, err := startInJob(cmd, g.job)
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +67,7 @@ func (g *group) kill() { windows.TerminateJobObject(g.job, 1) } //nolint:errchec
 func (g *group) reap() {}
 
 // release closes the job, and with that kills what is left in it.
-func (g *group) release() { windows.CloseHandle(g.job) } //nolint:errcheck // there is no job, then
+func (g *group) release() { windows.CloseHandle(g.job) } //nolint:errcheck // it is ours
 
 // procThreadAttributeJobList is PROC_THREAD_ATTRIBUTE_JOB_LIST.
 const procThreadAttributeJobList = 0x0002000D

@@ -152,7 +152,9 @@ func (p *process) start(theirs []*os.File) (err error) {
 	if err := command().Err; err != nil {
 		return err
 	}
-	p.group = newGroup()
+	if p.group, err = newGroup(); err != nil {
+		return err
+	}
 	p.cmd, err = p.group.start(command)
 	if err != nil {
 		p.group.release()

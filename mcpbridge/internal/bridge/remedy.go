@@ -25,6 +25,7 @@ var remedies = []struct {
 	remedy string
 }{
 	{isNoFolder, "check the working directory (Dir, or cwd in a file)"},
+	{hasNoRecords, "check the directory for the records of the cleanup (Records, or records in a file): only its user may access it"},
 	{isCommandLine, "put the arguments into args: command is the name or the path of the program alone"},
 	{isNoProgram, "check command: it is looked up in PATH, or is the path of a program that may be executed"},
 	{isQuestionOfOldProtocol, "set protocolVersion to 2025-11-25, or let the tool return InputRequests"},
@@ -58,6 +59,12 @@ func remedyFor(e *mcpbridge.Error, config *mcpbridge.Server) string {
 
 func isNoFolder(e *mcpbridge.Error, config *mcpbridge.Server) bool {
 	return config.Dir != "" && strings.HasPrefix(e.Detail, "working directory: ")
+}
+
+// hasNoRecords is false if the system has too many open files, or no space.
+func hasNoRecords(e *mcpbridge.Error, config *mcpbridge.Server) bool {
+	return config.Cleanup.Command != "" && strings.HasPrefix(e.Detail, "cleanup.records: ") &&
+		!errors.Is(e.Err, syscall.EMFILE) && !errors.Is(e.Err, syscall.ENFILE) && !errors.Is(e.Err, syscall.ENOSPC)
 }
 
 // isNoProgram is false if the system has too many processes or open files.

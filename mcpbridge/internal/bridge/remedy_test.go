@@ -68,6 +68,7 @@ func TestPermanentMistakeNamesItsRemedy(t *testing.T) {
 		"prints what it reads": {&mcpbridge.Server{Command: "cat"}, stdio},
 		"no such folder":       {&mcpbridge.Server{Command: "cat", Dir: "/no/such/folder"}, "check the working directory (Dir, or cwd in a file)"},
 		"a file, no folder":    {&mcpbridge.Server{Command: "cat", Dir: text}, "check the working directory (Dir, or cwd in a file)"},
+		"no records":           {&mcpbridge.Server{Command: "cat", Cleanup: mcpbridge.Cleanup{Command: "true", Records: text}}, "check the directory for the records of the cleanup (Records, or records in a file): only its user may access it"},
 		"no such host":         {&mcpbridge.Server{URL: "http://nowhere.invalid"}, "check the host in url"},
 		"unknown authority":    {&mcpbridge.Server{URL: encrypted.URL}, "check the certificate of the server: its host is that of url, and its authority is one that the system trusts, or HTTPClient in Go"},
 		"not encrypted":        {with(says(200, "text/plain", ""), func(s *mcpbridge.Server) { s.URL = strings.Replace(s.URL, "http", "https", 1) }), "the server does not encrypt: url has to begin with http"},

@@ -18,13 +18,16 @@ const SessionMark = "{session}"
 //	Args:    []string{"run", "--rm", "-i", "--init", "--name", "{session}", "example/notes-mcp"},
 //	Cleanup: mcpbridge.Cleanup{Command: "docker", Args: []string{"rm", "--force", "{session}"}},
 //
-// The command runs when all processes of the session have ended, also if the session could not be opened. Closing
-// the session waits for it: the processes have half of CloseTimeout to end, and the command has the rest, and a second. If this process is killed, the command runs when a supervisor with the same Cleanup and the same
-// Dir of the server starts next, in any process of the same user on this machine.
+// The command runs when all processes of the session have ended, also if the session could not be opened. Closing the session
+// waits for it: the processes have half of CloseTimeout to end, and the command has the rest and one second more. If this
+// process is killed, the command runs at the next start: when a supervisor starts that has a server with the same Command, Args
+// and Records here, in any process of the same user on this machine. The other fields of the server may differ.
 //
 // The command must succeed, with the exit status 0, if there is nothing to end. It is tried up to five times within a second.
-// If it fails, closing the session fails, and can be tried again; if it has not succeeded in the end, it is tried again
-// at the next start. It gets the environment and the working directory of the server.
+// If it fails, closing the session fails, and can be tried again; the next start tries it, too.
+//
+// It gets the environment of the server, and its working directory if that still exists. At the next start these are the ones
+// of the server itself, and not those of [Server.PerKey].
 type Cleanup struct {
 	// Command is the program, looked up in PATH. Empty means that there is no cleanup.
 	Command string

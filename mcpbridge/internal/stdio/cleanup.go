@@ -17,13 +17,17 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// lastWait is how long wait waits at least.
-const lastWait = time.Second
+const (
+	// lastWait is how long wait waits at least.
+	lastWait = time.Second
+	// sessionPrefix begins the names of sessions.
+	sessionPrefix = "mcpactor-"
+)
 
 // cleanup is the [mcpbridge.Cleanup] of one session. A nil cleanup does nothing.
 //
-// The name of the session is recorded by a file, which is locked as long as this process lives, and removed when the
-// cleanup has succeeded. A file that is not locked is of a session that a process has left: see [Server.Recover].
+// The name of the session is recorded by a file, which is locked until the cleanup has run or this process has ended, and is
+// removed when the cleanup has succeeded. A file that is not locked is of a session that was left: see [Server.Recover].
 //
 // All methods may be called from any goroutine.
 type cleanup struct {
@@ -47,7 +51,7 @@ func newCleanup(config *mcpbridge.Server, run func(session string) error) (*clea
 		return nil, err
 	}
 	for range 10 { // another process may take the file for one that was left, before it is locked
-		session := "mcpactor-" + strings.ToLower(rand.Text())
+		session := sessionPrefix + strings.ToLower(rand.Text())
 		f, err1 := os.OpenFile(filepath.Join(dir, session), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 		if err1 != nil {
 			return nil, fmt.Errorf("cleanup.records: %w", err1)
@@ -71,7 +75,7 @@ func recordsOf(config *mcpbridge.Server) (string, error) {
 		}
 		dir = filepath.Join(cache, "mcpactor", "sessions")
 	}
-	text, _ := json.Marshal([]any{c.Command, c.Args, config.Dir}) // texts can be marshalled
+	text, _ := json.Marshal([]any{c.Command, c.Args}) // texts can be marshalled
 	sum := sha256.Sum256(text)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("cleanup.records: %w", err)
@@ -128,6 +132,8 @@ func (c *cleanup) begin() {
 		defer c.mu.Unlock()
 		if c.err, c.over = err, err == nil; c.over {
 			c.forget()
+		} else {
+			c.record.Close() // the next start tries it, which may be one of this process
 		}
 	}()
 }

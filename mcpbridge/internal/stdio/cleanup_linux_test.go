@@ -99,6 +99,23 @@ func TestCleanupThatFailsIsTriedAgain(t *testing.T) {
 	require.Empty(t, recordsIn(t, dir))
 }
 
+// It need not be the start of another process.
+func TestCleanupThatHasFailedIsTriedAtTheNextStart(t *testing.T) {
+	dir := t.TempDir()
+	srv := withCleanup(dir, "exec cat", `[ -e "$1" ] || exit 3`)
+	c := connect(t, srv)
+	require.Error(t, c.Close(t.Context()))
+	records := recordsIn(t, dir)
+	require.Len(t, records, 1)
+	require.NoError(t, os.Chtimes(records[0], time.Time{}, time.Now().Add(-startLimit)))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(records[0])), nil, 0o600))
+	ended, err := New(srv).(transport.Recoverer).Recover(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, 1, ended)
+	require.Empty(t, recordsIn(t, dir))
+	require.NoError(t, c.Close(t.Context()), "it has nothing left to do")
+}
+
 // What has ended a moment ago may be in a state that its engine refuses to remove.
 func TestCleanupIsTriedSeveralTimes(t *testing.T) {
 	dir := t.TempDir()
@@ -153,13 +170,17 @@ func TestSessionsOfAKilledProcessAreCleanedUpAtTheNextStart(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, ended, "it is of another cleanup")
 
+	stranger := filepath.Join(filepath.Dir(records[0]), ".DS_Store")
+	require.NoError(t, os.WriteFile(stranger, nil, 0o600))
+	require.NoError(t, os.Chtimes(stranger, time.Time{}, time.Now().Add(-startLimit)))
 	renamed := *srv
-	renamed.Name, renamed.Command = "renamed", "another"
+	renamed.Name, renamed.Command, renamed.Dir = "renamed", "another", filepath.Join(dir, "removed")
 	ended, err = New(&renamed).(transport.Recoverer).Recover(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 1, ended, "only the cleanup matters")
 	require.Equal(t, []string{filepath.Base(records[0])}, sessionsIn(t, dir))
-	require.Empty(t, recordsIn(t, dir))
+	require.NoFileExists(t, records[0])
+	require.FileExists(t, stranger, "a file of others is no record")
 
 	ended, err = server.Recover(t.Context())
 	require.NoError(t, err)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -49,6 +50,9 @@ func cleanUp(ctx context.Context, config *mcpbridge.Server, session string) (err
 func cleanUpOnce(ctx context.Context, config *mcpbridge.Server, session string) error {
 	command := *config
 	command.Command, command.Args, command.Cleanup = config.Cleanup.Command, fillIn(config.Cleanup.Args, session), mcpbridge.Cleanup{}
+	if checkDir(command.Dir) != nil { // it was removed, or is only there with another key
+		command.Dir = ""
+	}
 	p, err := startProcess(&command, nil, nil)
 	if err != nil {
 		return err
@@ -90,6 +94,9 @@ func recoverSessions(ctx context.Context, config *mcpbridge.Server) (ended int, 
 	for _, entry := range entries {
 		if ctx.Err() != nil {
 			break
+		}
+		if !strings.HasPrefix(entry.Name(), sessionPrefix) {
+			continue // it is no record
 		}
 		f, err := os.OpenFile(filepath.Join(dir, entry.Name()), os.O_RDWR, 0)
 		if err != nil {

@@ -43,6 +43,8 @@ func TestWarningsNameWhatAContainerLacks(t *testing.T) {
 		"run --restart always -i --init --name {session} image": "has --restart|has no --rm",
 		"run --rm -i --name {session} image":                    "has no --init",
 		"run --rm -i --init -e X={session} image":               "has no --name",
+		"container run -i --rm --init=false --name={session} i": "has no --init",
+		"run --use-api-socket -i --init --name={session} image": "has no --rm",
 	} {
 		s := Server{Name: "a", Command: "/usr/bin/docker", Args: strings.Fields(args), Cleanup: cleanup}
 		require.NoError(t, s.Validate())
@@ -59,6 +61,17 @@ func TestWarningsNameWhatAContainerLacks(t *testing.T) {
 	bare := Server{Name: "a", Command: `C:\podman.exe`, Args: []string{"run", "--rm", "-i", "--init", "image"}}
 	require.Len(t, bare.Warnings(), 1)
 	require.Contains(t, bare.Warnings()[0], "podman rm --force --ignore --time 0 {session}")
-	require.Empty(t, (&Server{Name: "a", Command: "npx", Args: []string{"run"}}).Warnings())
-	require.Empty(t, (&Server{Name: "a", Command: "docker", Args: []string{"mcp", "gateway"}}).Warnings())
+	for line, want := range map[string]int{
+		"npx run":                              0,
+		"docker mcp gateway run":               0,
+		"docker exec -i box server run":        0,
+		"docker compose run notes":             0,
+		"docker":                               0,
+		"sudo -n docker run -i --rm --init x":  1,
+		`cmd /c C:\docker.exe run -i --rm x`:   2,
+		"/usr/bin/podman --remote run --rm -i": 2,
+	} {
+		words := strings.Fields(line)
+		require.Len(t, (&Server{Name: "a", Command: words[0], Args: words[1:]}).Warnings(), want, line)
+	}
 }

@@ -9,21 +9,25 @@ import (
 // plainFlags are the options of docker run and podman run that take no value. An option that is missing here hides the option
 // after it from [Server.Warnings].
 var plainFlags = strings.Fields(`d detach env-host disable-content-trust help http-proxy i init interactive no-healthcheck no-hosts
-	oom-kill-disable P passwd privileged publish-all q quiet read-only read-only-tmpfs replace rm rmi sig-proxy t tls-verify tty`)
+	no-hostname oom-kill-disable P passwd privileged publish-all q quiet read-only read-only-tmpfs replace rm rmi rootfs sig-proxy t
+	tls-verify tty unsetenv-all use-api-socket`)
 
 // Warnings returns what will probably go wrong with a configuration that is valid, each as a sentence without a full stop that
 // names the field. So far it looks at servers that run in a container of docker, podman or nerdctl, whose processes are not
-// those of Command, and do not end with them.
+// those of Command, and do not end with them. It also finds "docker run" in Args, as in "sudo docker run", but not in the text of a
+// script.
 func (s *Server) Warnings() (warnings []string) {
-	program := strings.TrimSuffix(s.Command[strings.LastIndexAny(s.Command, `/\`)+1:], ".exe")
-	if !slices.Contains([]string{"docker", "podman", "nerdctl"}, program) {
+	line := append([]string{s.Command}, s.Args...)
+	at := slices.IndexFunc(line, func(word string) bool { return slices.Contains(engines, programOf(word)) })
+	if at < 0 {
 		return nil
 	}
-	run := slices.Index(s.Args, "run")
-	if run < 0 {
+	program := programOf(line[at])
+	options, ok := afterRun(line[at+1:])
+	if !ok {
 		return nil
 	}
-	given := flagsOf(s.Args[run+1:])
+	given := flagsOf(options)
 	warn := func(text string, values ...any) { warnings = append(warnings, fmt.Sprintf(text, values...)) }
 	if !given["i"] && !given["interactive"] {
 		warn("args: %s run has no -i, so that the server has no input: add it", program)
@@ -41,7 +45,7 @@ func (s *Server) Warnings() (warnings []string) {
 		warn("args: %s run has no --rm, so that each session leaves a stopped container: add it", program)
 	}
 	if !given["init"] {
-		warn("args: %s run has no --init, so that a server that handles no signals ignores them as the first process of its container: add it", program)
+		warn("args: %s run has no --init, without which a server ignores all signals that it does not handle: add it", program)
 	}
 	if s.Cleanup.Command == "" {
 		force := "--force"
@@ -56,12 +60,35 @@ func (s *Server) Warnings() (warnings []string) {
 	return warnings
 }
 
+// engines are the programs that run containers.
+var engines = []string{"docker", "podman", "nerdctl"}
+
+// programOf returns the name of a program, given its path.
+func programOf(path string) string {
+	return strings.TrimSuffix(path[strings.LastIndexAny(path, `/\`)+1:], ".exe")
+}
+
+// afterRun returns the arguments after the subcommand run, or container run. It returns false for other subcommands,
+// such as mcp gateway run.
+func afterRun(args []string) (after []string, ok bool) {
+	for i, arg := range args {
+		isValue := i > 0 && strings.HasPrefix(args[i-1], "-") && !strings.Contains(args[i-1], "=")
+		switch {
+		case arg == "run":
+			return args[i+1:], true
+		case !strings.HasPrefix(arg, "-") && !isValue && arg != "container":
+			return nil, false
+		}
+	}
+	return nil, false
+}
+
 // flagsOf returns the options before the image.
 func flagsOf(args []string) map[string]bool {
 	given := map[string]bool{}
 	for i := 0; i < len(args) && strings.HasPrefix(args[i], "-"); i++ {
 		long := strings.HasPrefix(args[i], "--")
-		name, _, valued := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
+		name, value, valued := strings.Cut(strings.TrimLeft(args[i], "-"), "=")
 		names := []string{name}
 		if !long { // such as -it, or -v/srv:/srv
 			names = nil
@@ -74,7 +101,7 @@ func flagsOf(args []string) map[string]bool {
 			}
 		}
 		for _, name := range names {
-			given[name] = true
+			given[name] = value != "false"
 		}
 		if last := names[max(0, len(names)-1):]; !valued && len(last) > 0 && !slices.Contains(plainFlags, last[0]) {
 			i++ // its value

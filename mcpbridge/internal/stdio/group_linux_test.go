@@ -72,7 +72,9 @@ func TestGuardIgnoresTheSignalsOfItsGroup(t *testing.T) {
 func TestServerIsNotStartedWithoutItsGuard(t *testing.T) {
 	var before syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
-	limit := func(files uint64) { require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: files, Max: before.Max})) }
+	limit := func(files uint64) {
+		require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: files, Max: before.Max}))
+	}
 	defer limit(before.Cur)
 	for files := uint64(3); ; files++ {
 		limit(files)

@@ -35,6 +35,7 @@ type eventLine struct {
 	Logger      string          `json:"logger,omitempty"`
 	Data        any             `json:"data,omitempty"`
 	Operation   any             `json:"operation,omitempty"`
+	Status      string          `json:"status,omitempty"`
 	Elicitation string          `json:"elicitationId,omitempty"`
 	Meta        mcp.Meta        `json:"meta,omitempty"`
 	Method      string          `json:"method,omitempty"`

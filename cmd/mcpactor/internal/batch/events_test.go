@@ -74,6 +74,7 @@ func TestEveryEventHasALineWithAllOfItsFields(t *testing.T) {
 		{&messages.SessionEvicted{Stamp: stamp, Reason: messages.EvictCap}, `"reason":"cap"`},
 		{&messages.SessionClosed{Stamp: stamp, Cause: "c", Lifetime: time.Minute}, `"lifetime":"1m0s","cause":"c"`},
 		{&messages.CallReplayed{Stamp: stamp, ID: "x", Method: "tools/call", Target: "t", Attempt: 2}, `"attempt":2,"method":"tools/call","target":"t"`},
+		{&messages.TaskChanged{Stamp: stamp, Operation: of, Status: "working", Message: "m"}, `"operation":{"id":"x","method":"tools/call","target":"t"},"status":"working","message":"m"`},
 		{&messages.CatalogueChanged{Stamp: stamp, Method: "tools/list"}, `"method":"tools/list"`},
 		{&messages.OwnerTerminated{Stamp: stamp, Owner: "o", Scopes: []string{"a"}, Cancelled: 2}, `"owner":"o","scopes":["a"],"cancelled":2`},
 		{&messages.ToolsChanged{Stamp: stamp}, ``},

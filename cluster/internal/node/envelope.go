@@ -59,6 +59,8 @@ func (n *node) onReceived(c actor.Context, from string, m link.Message) {
 // onChanged notes what has become of a link.
 func (n *node) onChanged(c actor.Context, p *peer, state link.State) {
 	switch {
+	case p != nil && state.Connected && (!p.heard || p.cut): // what was cast before may be lost
+		n.cast(p, typeHeartbeat, n.beats)
 	case p == nil || p.ended || !p.member:
 	case state.Ended:
 		p.ended = true

@@ -471,6 +471,7 @@ func TestOwnerThatTerminatesCancelsNoCallOfOthersWithTheSameID(t *testing.T) {
 		scope := w.scopeOf(b, 0)
 		owner, _ := a.spawn(nil)
 		owned := a.send(call(scope, "hang", func(op *messages.CallTool) { op.Owner = owner }))
+		time.Sleep(100 * time.Millisecond) // it comes first
 		other := c.send(call(scope, "slow", func(op *messages.CallTool) { op.ID = owned.cmd.RequestID() }))
 		time.Sleep(100 * time.Millisecond)
 		a.system.Root.Stop(owner)

@@ -33,6 +33,11 @@ func (v View) index(id string) int {
 	return slices.IndexFunc(v.Members, func(m Member) bool { return m.ID == id })
 }
 
+// is reports whether two views are the same.
+func (v View) is(other View) bool {
+	return v.Number == other.Number && slices.Equal(v.Members, other.Members)
+}
+
 // with returns the next view, in which a member has been added or replaced.
 func (v View) with(m Member) *View {
 	members := append(slices.Clone(v.without(m.ID).Members), m)

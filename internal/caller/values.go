@@ -3,14 +3,26 @@ package caller
 import (
 	"context"
 	"sync"
+	"time"
 )
 
-// Values are the values of a context, until they are released. They do not end, and have no
+// Values are a context with the values of another one, until they are released. They do not end, and have no
 // deadline. The methods may be called from any goroutine. A nil *Values has no values.
 type Values struct {
 	mu  sync.Mutex
 	ctx context.Context // nil once released
 }
+
+var _ context.Context = (*Values)(nil)
+
+// Deadline says that there is none.
+func (*Values) Deadline() (deadline time.Time, ok bool) { return time.Time{}, false }
+
+// Done returns nil.
+func (*Values) Done() <-chan struct{} { return nil }
+
+// Err returns nil.
+func (*Values) Err() error { return nil }
 
 // Hold makes v the values of ctx.
 func (v *Values) Hold(ctx context.Context) {

@@ -112,6 +112,9 @@ var TraceOf = tracecontext.Of
 // DecodeResult is [results.Decode].
 var DecodeResult = results.Decode
 
+// ParseJSON is [results.Parse].
+var ParseJSON = results.Parse
+
 // FreeAddr is [freeport.Addr].
 var FreeAddr = freeport.Addr
 

@@ -35,7 +35,7 @@ func (m *message) UnmarshalJSON(raw []byte) error {
 		fields
 		Content *content `json:"content"`
 	}
-	if err := parse(raw, &wire); err != nil {
+	if err := Parse(raw, &wire); err != nil {
 		return err
 	}
 	wire.fields.Content = wire.Content.decoded()

@@ -31,7 +31,7 @@ func Check(method string, raw []byte, isModern bool) error {
 	var kind struct {
 		ResultType string `json:"resultType"`
 	}
-	if parse(raw, &kind) != nil {
+	if Parse(raw, &kind) != nil {
 		return nil // Decode says so, too
 	}
 	switch kind.ResultType {
@@ -51,5 +51,5 @@ func IsOfType(raw []byte, resultType string) bool {
 	var kind struct {
 		ResultType string `json:"resultType"`
 	}
-	return bytes.Contains(raw, []byte(resultType)) && parse(raw, &kind) == nil && kind.ResultType == resultType
+	return bytes.Contains(raw, []byte(resultType)) && Parse(raw, &kind) == nil && kind.ResultType == resultType
 }

@@ -10,9 +10,9 @@ import (
 
 var errTooDeep = errors.New("the result is nested too deep")
 
-// parse decodes raw into a struct, as the SDK does: nothing may be nested too deep, the syntax is
+// Parse decodes raw into a struct, as the SDK does: nothing may be nested too deep, the syntax is
 // checked before any type, and what follows the first value is ignored. It copies what it needs of raw.
-func parse(raw []byte, into any) error {
+func Parse(raw []byte, into any) error {
 	if wellformed.IsTooDeep(raw) {
 		return errTooDeep
 	}

@@ -53,7 +53,7 @@ func Decode(method string, raw []byte) (mcp.Result, error) {
 // decode decodes a result of a type. If it has an UnmarshalJSON, that costs what it costs with the SDK.
 func decode(of reflect.Type, raw []byte) (mcp.Result, error) {
 	result := reflect.New(of).Interface().(mcp.Result)
-	if err := parse(raw, result); err != nil {
+	if err := Parse(raw, result); err != nil {
 		return nil, err
 	}
 	return result, nil
@@ -73,7 +73,7 @@ func decodeCall(raw []byte) (mcp.Result, error) {
 		Content    []*content `json:"content"`
 		ResultType string     `json:"resultType"`
 	}
-	if err := parse(raw, &wire); err != nil {
+	if err := Parse(raw, &wire); err != nil {
 		return nil, err
 	}
 	var usual bool
@@ -90,7 +90,7 @@ func decodePrompt(raw []byte) (mcp.Result, error) {
 		Messages   []*message `json:"messages"`
 		ResultType string     `json:"resultType"`
 	}
-	if err := parse(raw, &wire); err != nil {
+	if err := Parse(raw, &wire); err != nil {
 		return nil, err
 	}
 	result := mcp.GetPromptResult(wire.promptResult)
@@ -108,7 +108,7 @@ func decodeRead(raw []byte) (mcp.Result, error) {
 		readResult
 		ResultType string `json:"resultType"`
 	}
-	if err := parse(raw, &wire); err != nil {
+	if err := Parse(raw, &wire); err != nil {
 		return nil, err
 	}
 	result := mcp.ReadResourceResult(wire.readResult)

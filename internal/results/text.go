@@ -19,7 +19,7 @@ func (t *text) UnmarshalJSON(raw []byte) error {
 		*t = text(s)
 		return nil
 	}
-	return parse(raw, (*string)(t))
+	return Parse(raw, (*string)(t))
 }
 
 // escapes are what stands for a character after a backslash.

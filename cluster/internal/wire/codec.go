@@ -143,8 +143,19 @@ func unmarshal(data []byte, into any) error {
 	if data == nil {
 		return nil
 	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return undecoded(data, into, err)
+	if err := parse(data, into); err != nil {
+		return err
 	}
 	return restoreDigits(data, into)
+}
+
+// parse decodes a value. The error is as that of unmarshal.
+func parse(data []byte, into any) error {
+	if clusterapi.ParseJSON(data, into) == nil {
+		return nil
+	}
+	if err := json.Unmarshal(data, into); err != nil { // which says what is wrong
+		return undecoded(data, into, err)
+	}
+	return nil
 }

@@ -50,6 +50,9 @@ func named(name string, err error) error {
 
 // within puts the field that contains it before the field of an error.
 func within(field string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var e *Error
 	if errors.As(err, &e) {
 		e.Field = join(field, e.Field)
@@ -152,7 +155,11 @@ func undecoded(data []byte, into any, err error) error {
 		return &Error{Problem: "is not JSON", Cause: err}
 	case errors.As(err, &wrong):
 		kind, _, _ := strings.Cut(wrong.Value, " ")
-		return &Error{Field: embedded.ReplaceAllString(wrong.Field, ""), Problem: fmt.Sprintf("is a JSON %s, and does not fit the Go type %v", kind, wrong.Type), Cause: err}
+		of := wrong.Type.String()
+		if wrong.Type.Kind() == reflect.Struct && wrong.Type.Name() == "" {
+			of = "struct" // its fields say nothing
+		}
+		return &Error{Field: embedded.ReplaceAllString(wrong.Field, ""), Problem: fmt.Sprintf("is a JSON %s, and does not fit the Go type %s", kind, of), Cause: err}
 	}
 	return &Error{Field: misfit(data, reflect.TypeOf(into).Elem()), Problem: "does not fit", Cause: err}
 }

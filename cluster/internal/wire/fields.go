@@ -16,10 +16,23 @@ type capabilities struct {
 	Roots *mcp.RootCapabilities `json:"roots,omitempty"`
 }
 
-// fieldsOf returns a struct with the fields of a message but for those that it embeds. A PID crosses
-// as a text.
-func fieldsOf(of reflect.Type) reflect.Type {
+// form is the struct in which the fields of a message cross, but for those that it embeds.
+type form struct {
+	wire   reflect.Type
+	encode func(m any, refs Refs) (any, error)           // returns a pointer to such a struct
+	decode func(w reflect.Value, refs Refs) (any, error) // returns a pointer to a message
+}
+
+// formOf returns the form of a type of messages.
+func formOf(of reflect.Type) form {
+	switch of {
+	case reflect.TypeFor[messages.CallTool]():
+		return form{reflect.TypeFor[callTool](), encodeCallTool, decodeCallTool}
+	case reflect.TypeFor[messages.Custom]():
+		return form{reflect.TypeFor[custom](), encodeCustom, decodeCustom}
+	}
 	var fields []reflect.StructField
+	var at []int
 	for i := range of.NumField() {
 		field := of.Field(i)
 		if field.Anonymous {
@@ -32,24 +45,29 @@ func fieldsOf(of reflect.Type) reflect.Type {
 			field.Type = reflect.TypeFor[*capabilities]()
 		}
 		fields = append(fields, reflect.StructField{Name: field.Name, Type: field.Type, Tag: field.Tag})
+		at = append(at, i)
 	}
-	return reflect.StructOf(fields)
+	wire := reflect.StructOf(fields)
+	return form{
+		wire,
+		func(m any, refs Refs) (any, error) { return fieldsFrom(m, wire, at, refs) },
+		func(w reflect.Value, refs Refs) (any, error) { return messageFrom(w, of, at, refs) },
+	}
 }
 
-// fieldsFrom returns a pointer to a struct with fields of a message. It is an error if a name in a command
-// is not valid UTF-8.
-func fieldsFrom(m any, fields reflect.Type, refs Refs) (any, error) {
-	w, pids := reflect.New(fields), pids{refs: refs}
-	for i := range fields.NumField() {
-		field := fields.Field(i)
-		from := reflect.ValueOf(m).Elem().FieldByName(field.Name)
-		switch value := from.Interface().(type) {
-		case *actor.PID:
-			name, _ := jsonName(field)
-			from = reflect.ValueOf(pids.ref(name, value))
-		case *mcp.ClientCapabilities:
+// fieldsFrom returns a pointer to a struct with fields of a message, which are at these indices. A PID crosses as a text. It is an
+// error if a name in a command is not valid UTF-8.
+func fieldsFrom(m any, wire reflect.Type, at []int, refs Refs) (any, error) {
+	w, pids := reflect.New(wire), pids{refs: refs}
+	for i, index := range at {
+		from := reflect.ValueOf(m).Elem().Field(index)
+		switch from.Type() {
+		case reflect.TypeFor[*actor.PID]():
+			name, _ := jsonName(wire.Field(i))
+			from = reflect.ValueOf(pids.ref(name, from.Interface().(*actor.PID)))
+		case reflect.TypeFor[*mcp.ClientCapabilities]():
 			var can *capabilities
-			if value != nil {
+			if value := from.Interface().(*mcp.ClientCapabilities); value != nil {
 				can = &capabilities{value, value.RootsV2}
 			}
 			from = reflect.ValueOf(can)
@@ -78,16 +96,15 @@ func (c *capabilities) decoded() *mcp.ClientCapabilities {
 }
 
 // messageFrom returns a pointer to a message with these fields.
-func messageFrom(w reflect.Value, of reflect.Type, refs Refs) (any, error) {
+func messageFrom(w reflect.Value, of reflect.Type, at []int, refs Refs) (any, error) {
 	m, pids := reflect.New(of), pids{refs: refs}
-	for i := range w.NumField() {
-		field, from := w.Type().Field(i), w.Field(i)
-		to := m.Elem().FieldByName(field.Name)
-		switch to.Interface().(type) {
-		case *actor.PID:
-			name, _ := jsonName(field)
+	for i, index := range at {
+		from, to := w.Field(i), m.Elem().Field(index)
+		switch to.Type() {
+		case reflect.TypeFor[*actor.PID]():
+			name, _ := jsonName(w.Type().Field(i))
 			from = reflect.ValueOf(pids.pid(name, from.String()))
-		case *mcp.ClientCapabilities:
+		case reflect.TypeFor[*mcp.ClientCapabilities]():
 			from = reflect.ValueOf(from.Interface().(*capabilities).decoded())
 		}
 		to.Set(from)
@@ -95,28 +112,21 @@ func messageFrom(w reflect.Value, of reflect.Type, refs Refs) (any, error) {
 	return m.Interface(), pids.err
 }
 
-// HasParams reports whether an operation that is [Known] has parameters of any size: a field that is neither a
-// string nor a flag.
-func HasParams(op messages.Operation) bool {
-	of := reflect.TypeOf(op).Elem()
-	for i := range of.NumField() {
-		field := of.Field(i)
-		if kind := field.Type.Kind(); !field.Anonymous && kind != reflect.String && kind != reflect.Bool {
-			return true
-		}
-	}
-	return false
-}
-
 // The structs below have the fields that a message crosses with, if these are not those of its type.
 type (
 	callTool struct {
-		Params  *mcp.CallToolParams `json:"params"`
-		Durable bool                `json:"durable,omitempty"`
+		Params  *callToolParams `json:"params"`
+		Map     bool            `json:"argumentsAreMap,omitempty"`
+		Durable bool            `json:"durable,omitempty"`
+	}
+	callToolParams struct {
+		mcp.CallToolParams
+		Arguments json.RawMessage `json:"arguments,omitempty"`
 	}
 	custom struct {
-		Name   string `json:"name"`
-		Params any    `json:"params"`
+		Name   string          `json:"name"`
+		Params json.RawMessage `json:"params,omitempty"`
+		Map    bool            `json:"paramsAreMap,omitempty"`
 	}
 	snapshot struct {
 		ID string `json:"id,omitempty"`
@@ -124,70 +134,47 @@ type (
 	}
 )
 
-// MarshalJSON encodes the parameters, and whether the arguments are a map.
-func (m *callTool) MarshalJSON() ([]byte, error) {
-	to := struct {
-		Params *mcp.CallToolParams `json:"params"`
-		Map    bool                `json:"argumentsAreMap,omitempty"`
-
-		Durable bool `json:"durable,omitempty"`
-	}{Params: m.Params, Durable: m.Durable}
-	if m.Params != nil {
-		to.Map = isMap(m.Params.Arguments)
+func encodeCallTool(m any, _ Refs) (any, error) {
+	call := m.(*messages.CallTool)
+	if call.Params == nil {
+		return &callTool{Durable: call.Durable}, nil
 	}
-	data, err := marshal(to)
-	return data, within("fields", err)
+	arguments, isMap, err := rawOf(call.Params.Arguments)
+	return &callTool{&callToolParams{*call.Params, arguments}, isMap, call.Durable}, within("params.arguments", err)
 }
 
-// UnmarshalJSON decodes what MarshalJSON has encoded.
-func (m *callTool) UnmarshalJSON(data []byte) error {
-	var from struct {
-		Params *struct {
-			mcp.CallToolParams
-			Arguments json.RawMessage `json:"arguments"`
-		} `json:"params"`
-		Map     bool `json:"argumentsAreMap"`
-		Durable bool `json:"durable"`
+func decodeCallTool(w reflect.Value, _ Refs) (any, error) {
+	from := w.Addr().Interface().(*callTool)
+	m := &messages.CallTool{Durable: from.Durable}
+	if from.Params == nil {
+		return m, nil
 	}
-	if err := unmarshal(data, &from); err != nil || from.Params == nil {
-		return err
-	}
-	m.Durable = from.Durable
-	m.Params = &from.Params.CallToolParams
 	var err error
+	m.Params = &from.Params.CallToolParams
 	m.Params.Arguments, err = mapOrRaw(from.Params.Arguments, from.Map)
-	return within("params.arguments", err)
+	return m, within("params.arguments", err)
 }
 
-// MarshalJSON encodes the parameters, and whether they are a map.
-func (m *custom) MarshalJSON() ([]byte, error) {
-	data, err := marshal(struct {
-		Name   string `json:"name"`
-		Params any    `json:"params,omitempty"`
-		Map    bool   `json:"paramsAreMap,omitempty"`
-	}{m.Name, m.Params, isMap(m.Params)})
-	return data, within("fields", err)
+func encodeCustom(m any, _ Refs) (any, error) {
+	of := m.(*messages.Custom)
+	params, isMap, err := rawOf(of.Params)
+	return &custom{of.Name, params, isMap}, within("params", err)
 }
 
-// UnmarshalJSON decodes what MarshalJSON has encoded.
-func (m *custom) UnmarshalJSON(data []byte) error {
-	var from struct {
-		Name   string          `json:"name"`
-		Params json.RawMessage `json:"params"`
-		Map    bool            `json:"paramsAreMap"`
+func decodeCustom(w reflect.Value, _ Refs) (any, error) {
+	from := w.Addr().Interface().(*custom)
+	params, err := mapOrRaw(from.Params, from.Map)
+	return &messages.Custom{Name: from.Name, Params: params}, within("params", err)
+}
+
+// rawOf encodes a value of any type, and says whether it is a map.
+func rawOf(v any) (raw json.RawMessage, isMap bool, err error) {
+	if v == nil {
+		return nil, false, nil
 	}
-	err := unmarshal(data, &from)
-	if err == nil {
-		m.Name = from.Name
-		m.Params, err = mapOrRaw(from.Params, from.Map)
-		err = within("params", err)
-	}
-	return err
-}
-
-func isMap(v any) bool {
-	_, ok := v.(map[string]any)
-	return ok
+	_, isMap = v.(map[string]any)
+	raw, err = marshal(v)
+	return raw, isMap, err
 }
 
 // mapOrRaw returns a value that is nil, a map[string]any, or a json.RawMessage: interceptors may
@@ -199,7 +186,7 @@ func mapOrRaw(data json.RawMessage, isMap bool) (any, error) {
 	case !isMap:
 		return data, nil
 	}
-	var m map[string]any
+	m := map[string]any{} // the decoder would make a large one
 	if allExact(data) {
 		err := unmarshal(data, &m)
 		return m, err

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"time"
@@ -15,9 +16,9 @@ import (
 type header struct {
 	Key        messages.Key               `json:"key"`
 	ID         string                     `json:"id,omitempty"`
-	Timeout    *time.Duration             `json:"timeout,omitempty"` // in ns; nil without a deadline
-	Wait       *time.Duration             `json:"wait,omitempty"`    // likewise, until WaitUntil
-	Quiet      time.Duration              `json:"quiet,omitempty"`   // in ns
+	Timeout    time.Duration              `json:"timeout,omitempty"` // in ns; 0 without a deadline
+	Wait       time.Duration              `json:"wait,omitempty"`    // likewise, until WaitUntil
+	Quiet      time.Duration              `json:"quiet,omitempty"`   // likewise
 	Replay     messages.Replay            `json:"replay,omitempty"`
 	Subscriber string                     `json:"subscriber,omitempty"`
 	Owner      string                     `json:"owner,omitempty"`
@@ -62,7 +63,7 @@ type origin struct {
 	Key       messages.Key          `json:"key"`
 	Question  string                `json:"question"`
 	Operation messages.OperationRef `json:"operation,omitzero"`
-	Timeout   *time.Duration        `json:"timeout,omitempty"` // in ns; nil without a deadline
+	Timeout   time.Duration         `json:"timeout,omitempty"` // in ns; 0 without a deadline
 }
 
 func newOrigin(o *messages.Origin) origin {
@@ -73,20 +74,19 @@ func (o *origin) origin() messages.Origin {
 	return messages.Origin{Key: o.Key, Question: o.Question, Operation: o.Operation, Deadline: deadline(o.Timeout)}
 }
 
-// timeout returns the time until a deadline, which is negative if it has passed.
-func timeout(deadline time.Time) *time.Duration {
+// timeout returns the time until a deadline, which is negative if it has passed, or 0 if there is none.
+func timeout(deadline time.Time) time.Duration {
 	if deadline.IsZero() {
-		return nil
+		return 0
 	}
-	left := time.Until(deadline)
-	return &left
+	return cmp.Or(time.Until(deadline), -1)
 }
 
-func deadline(timeout *time.Duration) time.Time {
-	if timeout == nil {
+func deadline(timeout time.Duration) time.Time {
+	if timeout == 0 {
 		return time.Time{}
 	}
-	return time.Now().Add(*timeout)
+	return time.Now().Add(timeout)
 }
 
 // pids converts PIDs, and keeps the first error.

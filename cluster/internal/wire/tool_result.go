@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"slices"
 
@@ -39,8 +38,8 @@ func decodeToolResult(body []byte, _ Refs) (*messages.ToolResult, error) {
 		messages.Receipt
 		Result part `json:"result"`
 	}
-	if err := json.Unmarshal(body, &wire); err != nil {
-		return nil, undecoded(body, &wire, err)
+	if err := parse(body, &wire); err != nil {
+		return nil, err
 	}
 	reply := &messages.ToolResult{Receipt: wire.Receipt}
 	if wire.Result == nil || bytes.Equal(wire.Result, []byte("null")) {

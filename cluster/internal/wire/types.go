@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"cmp"
-	"encoding/json"
 	"reflect"
 	"regexp"
 	"strings"
@@ -14,13 +12,9 @@ import (
 // are the names of their types.
 func init() {
 	register("tool-result", encodeToolResult, decodeToolResult)
-	fields := map[reflect.Type]reflect.Type{
-		reflect.TypeFor[messages.CallTool](): reflect.TypeFor[callTool](),
-		reflect.TypeFor[messages.Custom]():   reflect.TypeFor[custom](),
-	}
 	for op, reply := range messages.Operations() {
 		of, result := reflect.TypeOf(op).Elem(), reflect.TypeOf(reply).Elem()
-		operation(of, cmp.Or(fields[of], fieldsOf(of)))
+		operation(of)
 		if byType[result] == nil { // several have the same
 			plain(kebabCase(result.Name()), result)
 		}
@@ -91,59 +85,76 @@ func init() {
 // command registers a command that is no operation.
 func command[T any](name string) {
 	of := reflect.TypeFor[T]()
-	fields := fieldsOf(of)
-	add(of, &format{name, func(m any, refs Refs) (any, error) { return fieldsFrom(m, fields, refs) }, func(body []byte, refs Refs) (any, error) {
-		w := reflect.New(fields)
+	fields := formOf(of)
+	add(of, &format{name, fields.encode, func(body []byte, refs Refs) (any, error) {
+		w := reflect.New(fields.wire)
 		if err := unmarshal(body, w.Interface()); err != nil {
 			return nil, err
 		}
-		return messageFrom(w.Elem(), of, refs)
+		return fields.decode(w.Elem(), refs)
 	}})
 }
 
-// operation registers an operation, whose fields cross as those of a struct.
-func operation(of, fields reflect.Type) {
+// operation registers an operation, whose fields cross beside its header.
+func operation(of reflect.Type) {
+	fields := formOf(of)
+	whole := withHead[header]("header", fields.wire)
 	add(of, &format{kebabCase(of.Name()), func(m any, refs Refs) (any, error) {
 		h, err := newHeader(m.(messages.Operation).Head(), refs)
 		if err != nil {
 			return nil, within("header", err)
 		}
-		w, err := fieldsFrom(m, fields, refs)
-		return struct {
+		w, err := fields.encode(m, refs)
+		return &struct {
 			Header header `json:"header"`
 			Fields any    `json:"fields"`
 		}{h, w}, within("fields", err)
 	}, func(body []byte, refs Refs) (any, error) {
-		var h header
-		m, err := parts(body, "header", &h, of, fields, refs)
-		if err != nil {
+		w := reflect.New(whole)
+		if err := unmarshal(body, w.Interface()); err != nil {
 			return nil, err
 		}
-		*m.(messages.Operation).Head(), err = h.header(refs)
+		m, err := fields.decode(w.Elem().Field(1), refs)
+		if err != nil {
+			return nil, within("fields", err)
+		}
+		*m.(messages.Operation).Head(), err = w.Elem().Field(0).Addr().Interface().(*header).header(refs)
 		return m, within("header", err)
 	}})
 }
 
-// question registers a message to a handler.
+// question registers a message to a handler, whose fields cross beside its origin.
 func question[T any](name string) {
 	type asked interface{ GetOrigin() *messages.Origin }
 	of := reflect.TypeFor[T]()
-	fields := fieldsOf(of)
+	fields := formOf(of)
+	whole := withHead[origin]("origin", fields.wire)
 	add(of, &format{name, func(m any, refs Refs) (any, error) {
-		w, err := fieldsFrom(m, fields, refs)
-		return struct {
+		w, err := fields.encode(m, refs)
+		return &struct {
 			Origin origin `json:"origin"`
 			Fields any    `json:"fields"`
 		}{newOrigin(m.(asked).GetOrigin()), w}, within("fields", err)
 	}, func(body []byte, refs Refs) (any, error) {
-		var o origin
-		m, err := parts(body, "origin", &o, of, fields, refs)
-		if err != nil {
+		w := reflect.New(whole)
+		if err := unmarshal(body, w.Interface()); err != nil {
 			return nil, err
 		}
-		*m.(asked).GetOrigin() = o.origin()
+		m, err := fields.decode(w.Elem().Field(1), refs)
+		if err != nil {
+			return nil, within("fields", err)
+		}
+		*m.(asked).GetOrigin() = w.Elem().Field(0).Addr().Interface().(*origin).origin()
 		return m, nil
 	}})
+}
+
+// withHead returns the struct of a message that has a head beside its fields.
+func withHead[T any](name string, fields reflect.Type) reflect.Type {
+	return reflect.StructOf([]reflect.StructField{
+		{Name: "Head", Type: reflect.TypeFor[T](), Tag: reflect.StructTag(`json:"` + name + `"`)},
+		{Name: "Fields", Type: fields, Tag: `json:"fields"`},
+	})
 }
 
 // hump is where a new word begins in the name of a type.
@@ -151,36 +162,3 @@ var hump = regexp.MustCompile(`([a-z])([A-Z])`)
 
 // kebabCase returns the name on the wire of a type.
 func kebabCase(name string) string { return strings.ToLower(hump.ReplaceAllString(name, "${1}-$2")) }
-
-// parted is a body with a header or an origin, and with other fields.
-type parted struct {
-	Header part `json:"header"`
-	Origin part `json:"origin"`
-	Fields part `json:"fields"`
-}
-
-// parts returns a pointer to a message of a type, from a body with a header or an origin, which head
-// selects, and with other fields.
-func parts(body []byte, head string, into any, of, fields reflect.Type, refs Refs) (any, error) {
-	var all parted
-	if err := json.Unmarshal(body, &all); err != nil {
-		return nil, undecoded(body, &all, err)
-	}
-	first := all.Header
-	if head == "origin" {
-		first = all.Origin
-	}
-	if err := unmarshal(first, into); err != nil {
-		return nil, within(head, err)
-	}
-	w := reflect.New(fields)
-	decode := func(data []byte) error { return unmarshal(data, w.Interface()) }
-	if own, ok := w.Interface().(json.Unmarshaler); ok && all.Fields != nil { // it calls unmarshal itself
-		decode = own.UnmarshalJSON
-	}
-	if err := decode(all.Fields); err != nil {
-		return nil, within("fields", err)
-	}
-	m, err := messageFrom(w.Elem(), of, refs)
-	return m, within("fields", err)
-}

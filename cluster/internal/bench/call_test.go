@@ -5,6 +5,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"testing"
@@ -12,6 +13,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -51,10 +55,38 @@ func contenders(b *testing.B, r route) (all []contender) {
 	return all
 }
 
-// BenchmarkCall calls a tool on an open session.
+// bareGRPC is a unary call of gRPC with a message of the size of a small call, over a connection of its own. It does nothing
+// else: no actor, no queue, no encoding of arguments.
+func bareGRPC(b *testing.B) contender {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(b, err)
+	server := grpc.NewServer()
+	const service, method = "bench.Echo", "Call"
+	server.RegisterService(&grpc.ServiceDesc{ServiceName: service, HandlerType: (*any)(nil), Methods: []grpc.MethodDesc{{
+		MethodName: method,
+		Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			message := new(wrapperspb.BytesValue)
+			return message, decode(message)
+		},
+	}}}, nil)
+	go server.Serve(listener)
+	b.Cleanup(server.Stop)
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	require.NoError(b, err)
+	b.Cleanup(func() { conn.Close() })
+	message := wrapperspb.Bytes(make([]byte, 200))
+	return contender{"grpc", func(ctx context.Context) error {
+		return conn.Invoke(ctx, "/"+service+"/"+method, message, new(wrapperspb.BytesValue))
+	}}
+}
+
+// BenchmarkCall calls a tool on an open session. Beside it, gRPC alone sends a message and its answer.
 func BenchmarkCall(b *testing.B) {
 	for _, r := range []route{overNothing(5), overMemory(), overHTTP(b)} {
 		all := contenders(b, r)
+		if r.dialer != nil {
+			all = append(all, bareGRPC(b))
+		}
 		for _, callers := range []int{1, 64} {
 			for _, one := range all {
 				b.Run(fmt.Sprintf("transport=%s/callers=%d/how=%s", r.transport, callers, one.name), func(b *testing.B) { measure(b, callers, one) })

@@ -55,9 +55,7 @@ func (f *frame) marshal() (out mem.BufferSlice) {
 			size += len(m.Body)
 		}
 	}
-	pool := mem.DefaultBufferPool()
-	buf := pool.Get(size)
-	head := (*buf)[:0]
+	head := make([]byte, 0, size)
 	for _, m := range f.messages {
 		head = binary.AppendUvarint(head, uint64(len(m.Type)))
 		head = append(head, m.Type...)
@@ -70,11 +68,7 @@ func (f *frame) marshal() (out mem.BufferSlice) {
 		out = append(out, mem.SliceBuffer(head), mem.SliceBuffer(m.Body))
 		head = head[len(head):]
 	}
-	if len(out) > 0 { // the parts share the buffer, which the garbage collector frees
-		return append(out, mem.SliceBuffer(head))
-	}
-	*buf = head
-	return mem.BufferSlice{mem.NewBuffer(buf, pool)}
+	return append(out, mem.SliceBuffer(head))
 }
 
 // errFrame is the error for a frame or a count that is malformed.

@@ -40,7 +40,6 @@ type node struct {
 	byKey     map[messages.Key]*keyed
 	lastID    uint64
 	served    map[servedID]*served
-	boxed     map[string]*served     // by the id of the box
 	bindings  map[string]*binding    // by scope
 	bindTime  int64                  // of the last Bind that is known
 	sweptAt   time.Time              // when bindings were last forgotten
@@ -113,7 +112,7 @@ const maxLetters = 1 << 10
 func newNode(cfg *Config) *node {
 	n := &node{
 		cfg: cfg, outside: newOutside(), keeper: view.NewKeeper(cfg.LeaseTime), peers: map[string]*peer{}, waiting: map[int]*waiters{}, exchanges: map[uint64]*exchange{},
-		byKey: map[messages.Key]*keyed{}, served: map[servedID]*served{}, boxed: map[string]*served{},
+		byKey: map[messages.Key]*keyed{}, served: map[servedID]*served{},
 		bindings: map[string]*binding{}, watched: map[string]bool{}, asked: map[uint64]*question{},
 		asking: map[uint64]ownQuestion{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){},
 	}
@@ -249,7 +248,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *retryDue:
 		n.routeKey(c, msg.key)
 	case *overdue:
-		n.onOverdue(c, msg.of)
+		n.onOverdue(c, (*exchange)(msg))
 	case *gatherDue:
 		n.onGatherDue(c, msg.of)
 	case *releaseDue:

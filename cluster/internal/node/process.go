@@ -1,6 +1,8 @@
 package node
 
 import (
+	"sync/atomic"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/internal/clusterapi"
@@ -68,13 +70,75 @@ type (
 	}
 )
 
-// newBox returns the sender of a command of another member.
-func (n *node) newBox(c actor.Context, s *served) *actor.PID {
-	b := &inbox{system: c.ActorSystem(), mail: n.mail, node: c.Self()}
-	b.user = func(message any, _ *actor.PID) any { return &boxed{of: s, message: message} }
-	pid := b.register("remote")
-	n.boxed[pid.Id] = s
-	return pid
+// box is the sender of a command of another member. An operation without an owner belongs to it, and ends with the member.
+type box struct {
+	of      *served
+	mail    *clusterapi.Post
+	node    *actor.PID
+	watcher atomic.Pointer[actor.PID] // the supervisor, or nobody once the box has ended
+}
+
+// nobody takes the place of the watcher of a box that has ended.
+var nobody = new(actor.PID)
+
+// SendUserMessage passes the reply on.
+func (b *box) SendUserMessage(_ *actor.PID, message any) {
+	_, inner, _ := actor.UnwrapEnvelope(message)
+	b.mail.Send(b.node, &boxed{of: b.of, message: inner})
+}
+
+// SendSystemMessage notes who watches the box.
+func (b *box) SendSystemMessage(self *actor.PID, message any) {
+	switch m := message.(type) {
+	case *actor.Watch:
+		if !b.watcher.CompareAndSwap(nil, m.Watcher) {
+			b.mail.Terminated(m.Watcher, self, actor.TerminatedReason_Stopped)
+		}
+	case *actor.Unwatch:
+		if watcher := b.watcher.Load(); watcher != nobody {
+			b.watcher.CompareAndSwap(watcher, nil)
+		}
+	}
+}
+
+// end tells who watches the box that its member is lost.
+func (b *box) end(self *actor.PID) {
+	if watcher := b.watcher.Swap(nobody); watcher != nil {
+		b.mail.Terminated(watcher, self, actor.TerminatedReason_Stopped)
+	}
+}
+
+// Stop does nothing.
+func (*box) Stop(*actor.PID) {}
+
+// Prompt is as that of an inbox.
+func (*box) Prompt() {}
+
+// openBox gives a command of another member its sender.
+func (n *node) openBox(c actor.Context, s *served) {
+	processes := c.ActorSystem().ProcessRegistry
+	s.box = &box{of: s, mail: n.mail, node: c.Self()}
+	s.sender, _ = processes.Add(s.box, "remote"+processes.NextId())
+}
+
+// closeBox removes the sender.
+func (n *node) closeBox(c actor.Context, s *served) {
+	if s.box != nil {
+		c.ActorSystem().ProcessRegistry.Remove(s.sender)
+		s.box = nil
+	}
+}
+
+// servedBy returns the command whose sender a PID is, or nil.
+func (n *node) servedBy(c actor.Context, pid *actor.PID) *served {
+	if pid == nil {
+		return nil
+	}
+	process, _ := c.ActorSystem().ProcessRegistry.GetLocal(pid.Id)
+	if b, is := process.(*box); is && n.served[b.of.id] == b.of {
+		return b.of
+	}
+	return nil
 }
 
 // newOwnBox returns the sender of the own supervisor's part of a command to all members.

@@ -36,7 +36,7 @@ func pidOf(ref string) *actor.PID {
 // supervisor watches it as it watches actors here.
 type proxy struct {
 	peer     *peer
-	ref      string // empty: the member itself
+	ref      string
 	pid      *actor.PID
 	uses     int // commands without a reply that name it
 	pinned   bool
@@ -138,9 +138,6 @@ func (n *node) adopt(c actor.Context, s *served) {
 		_, stays := cmd.(*messages.Subscribe)
 		h.Handler = n.proxyOf(c, s, h.Handler, false)
 		h.Subscriber = n.proxyOf(c, s, h.Subscriber, stays)
-		if h.Owner == nil {
-			h.Owner = refs{}.PID("") // the operation ends with the member of its caller
-		}
 		h.Owner = n.proxyOf(c, s, h.Owner, false)
 	case *messages.Bind:
 		cmd.Owner, cmd.Handler = n.proxyOf(c, s, cmd.Owner, true), n.proxyOf(c, s, cmd.Handler, true)
@@ -418,18 +415,18 @@ func (n *node) onAnswer(c actor.Context, number uint64, value any) {
 
 // named returns the actors that a command names and whose end concerns the members that get it. Some
 // may be nil.
-func named(cmd messages.Command) []*actor.PID {
+func named(cmd messages.Command) [3]*actor.PID {
 	switch cmd := cmd.(type) {
 	case *messages.Subscribe:
-		return []*actor.PID{cmd.Owner, cmd.Subscriber}
+		return [3]*actor.PID{cmd.Owner, cmd.Subscriber}
 	case messages.Operation:
-		return []*actor.PID{cmd.Head().Owner}
+		return [3]*actor.PID{cmd.Head().Owner}
 	case *messages.Bind:
-		return []*actor.PID{cmd.Owner, cmd.Handler, cmd.Subscriber}
+		return [3]*actor.PID{cmd.Owner, cmd.Handler, cmd.Subscriber}
 	case *messages.Tail:
-		return []*actor.PID{cmd.Subscriber}
+		return [3]*actor.PID{cmd.Subscriber}
 	}
-	return nil
+	return [3]*actor.PID{}
 }
 
 // watch watches the actors that a command names.

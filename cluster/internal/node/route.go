@@ -44,8 +44,8 @@ type exchange struct {
 
 // keyed are the exchanges of a key.
 type keyed struct {
-	all     map[*exchange]struct{}
-	waiting []*exchange // that have no owner to be sent to, in the order in which they came
+	all     []*exchange // in the order in which they came
+	waiting []*exchange // likewise, those that have no owner to be sent to
 	retry   timer       // sends retryDue, or nil if none waits
 }
 
@@ -66,7 +66,7 @@ type (
 	// retryDue says that the exchanges of a key that wait are to be routed again.
 	retryDue struct{ key messages.Key }
 	// overdue says that the time of an exchange is over.
-	overdue struct{ of *exchange }
+	overdue exchange
 )
 
 // grace is how long after the deadline the reply of a member that has got the command may come.
@@ -148,13 +148,13 @@ func (n *node) begin(c actor.Context, x *exchange) {
 	}
 	n.watch(c, x.cmd)
 	n.add(x)
-	x.timer = n.after(c, time.Until(x.waitEnd()), &overdue{x})
+	x.timer = n.after(c, time.Until(x.waitEnd()), (*overdue)(x))
 	of := n.byKey[x.key]
 	if of == nil {
-		of = &keyed{all: map[*exchange]struct{}{}}
+		of = new(keyed)
 		n.byKey[x.key] = of
 	}
-	of.all[x] = struct{}{}
+	of.all = append(of.all, x)
 	if len(of.waiting) > 0 { // it must not pass them
 		n.wait(c, x)
 		return
@@ -173,18 +173,18 @@ func (n *node) add(x *exchange) {
 // silent may be gone: what is not sent to it is not lost.
 func (n *node) route(c actor.Context, x *exchange) {
 	number := ShardOf(x.key, n.cfg.Shards)
-	owner := n.ownerOf(number)
+	owner, own := n.ownerOf(number)
 	switch {
 	case n.isLast():
 		n.finish(c, x, n.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
-	case owner != nil && owner.peer != nil && owner.peer.version != 0:
-		n.refuse(c, x, owner.peer)
-	case owner == nil || owner.peer != nil && n.silent(owner.peer):
-		n.wait(c, x)
-	case owner.self:
+	case own:
 		n.routeHere(c, x, number)
+	case owner != nil && owner.version != 0:
+		n.refuse(c, x, owner)
+	case owner == nil || n.silent(owner):
+		n.wait(c, x)
 	default:
-		n.give(c, x, owner.peer)
+		n.give(c, x, owner)
 	}
 }
 
@@ -223,25 +223,16 @@ func (x *exchange) traced() messages.Command {
 		return x.cmd
 	}
 	h := *op.Head()
-	if h.Trace = clusterapi.TraceOf(valuesContext{context.Background(), x.values}); h.Trace == (messages.Trace{}) {
+	if h.Trace = clusterapi.TraceOf(x.values); h.Trace == (messages.Trace{}) {
 		return op
 	}
 	return messages.With(op, h)
 }
 
-// valuesContext is a context with the values of another one.
-type valuesContext struct {
-	context.Context
-	values *clusterapi.Values
-}
-
-// Value returns the value of a key, or nil.
-func (c valuesContext) Value(key any) any { return c.values.Value(key) }
-
-// encode encodes a command, a reply, a question or an answer, and has onEncoded called. What may be large
-// is encoded in another goroutine, which then sends done to the node. Only other commands keep their order.
+// encode encodes a command, a reply, a question or an answer, and has onEncoded called. What is not known
+// to be small is encoded in another goroutine, which then sends done to the node. Only other commands keep their order.
 func (n *node) encode(c actor.Context, v any, done *encoded) {
-	if !mayBeLarge(v) {
+	if wire.IsSmall(v) {
 		done.encode(v)
 		n.onEncoded(c, done)
 		return
@@ -263,17 +254,6 @@ func (e *encoded) encode(v any) {
 	case e.history != history{}:
 		e.typ, e.body, e.err = wire.Encode(&resent{e.history, e.typ, e.body}, refs{})
 	}
-}
-
-// mayBeLarge reports whether a message is a reply, a question or an answer, or has parameters of any size.
-func mayBeLarge(v any) bool {
-	switch v := v.(type) {
-	case messages.Reply, messages.Request, messages.Answer:
-		return true
-	case messages.Operation:
-		return wire.HasParams(v)
-	}
-	return false
 }
 
 // onEncoded sends what is encoded.
@@ -330,6 +310,13 @@ func (n *node) wait(c actor.Context, x *exchange) {
 // byID compares exchanges by the order in which they came.
 func byID(a, b *exchange) int { return cmp.Compare(a.id, b.id) }
 
+// remove removes an exchange from a list that is in order, if it is there.
+func remove(list *[]*exchange, x *exchange) {
+	if at, there := slices.BinarySearchFunc(*list, x, byID); there {
+		*list = slices.Delete(*list, at, at+1)
+	}
+}
+
 // take removes and returns the exchanges that wait.
 func (of *keyed) take() []*exchange {
 	if of.retry != nil {
@@ -374,10 +361,8 @@ func (n *node) end(x *exchange) {
 	}
 	x.timer.Stop()
 	of := n.byKey[x.key]
-	if at, waits := slices.BinarySearchFunc(of.waiting, x, byID); waits {
-		of.waiting = slices.Delete(of.waiting, at, at+1)
-	}
-	if delete(of.all, x); len(of.waiting) == 0 {
+	remove(&of.waiting, x)
+	if remove(&of.all, x); len(of.waiting) == 0 {
 		of.take()
 	}
 	if len(of.all) == 0 {
@@ -476,7 +461,7 @@ func (n *node) onPeerLost(c actor.Context, p *peer) {
 // onHandedBack routes a call that the own supervisor does not run any longer.
 func (n *node) onHandedBack(c actor.Context, msg *clusterapi.HandedBack) {
 	past := history{Runs: msg.Runs, MayHaveRun: msg.MayHaveRun, Detail: msg.Detail, Intercepted: msg.Intercepted, List: msg.List}
-	if s := n.servedBy(msg.Caller); s != nil {
+	if s := n.servedBy(c, msg.Caller); s != nil {
 		n.answerMoved(c, s, past)
 		return
 	}
@@ -504,14 +489,14 @@ func (n *node) onOverdue(c actor.Context, x *exchange) {
 	}
 	if wait := time.Until(x.deadline); wait > 0 {
 		if n.withdraw(x); x.sent != nil || x.MayHaveRun {
-			x.timer = n.after(c, wait, &overdue{x})
+			x.timer = n.after(c, wait, (*overdue)(x))
 			return
 		}
 		n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable, cmp.Or(n.whyFenced(), "while waiting for the member that owns the key")))
 		return
 	}
 	if n.withdraw(x); x.sent != nil && !x.late && !n.silent(x.to) {
-		x.late, x.timer = true, n.after(c, grace, &overdue{x})
+		x.late, x.timer = true, n.after(c, grace, (*overdue)(x))
 		return
 	}
 	f := n.failure(x.cmd, messages.CodeUnavailable, cmp.Or(n.whyFenced(), "the member that owns the key did not answer"))
@@ -541,15 +526,15 @@ func (n *node) onCancel(c actor.Context, cmd *messages.Cancel) {
 func (n *node) cancelElsewhere(c actor.Context, cmd *messages.Cancel) {
 	key := cmd.Key.Normal()
 	if of := n.byKey[key]; of != nil {
-		for _, x := range slices.SortedFunc(maps.Keys(of.all), byID) {
+		for _, x := range slices.Clone(of.all) {
 			if op, ok := x.cmd.(messages.Operation); ok && op.RequestID() == cmd.ID {
 				n.cancel(c, x, "", true)
 			}
 		}
 	}
 	n.cancelServed(c, key, cmd.ID)
-	if owner := n.ownerOf(ShardOf(key, n.cfg.Shards)); owner != nil && owner.peer != nil {
-		n.post(owner.peer, 0, cmd) // for the operations of callers elsewhere
+	if owner, _ := n.ownerOf(ShardOf(key, n.cfg.Shards)); owner != nil {
+		n.post(owner, 0, cmd) // for the operations of callers elsewhere
 	}
 }
 

@@ -1,8 +1,10 @@
 package node
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -24,8 +26,9 @@ type served struct {
 	id      servedID
 	peer    *peer
 	cmd     messages.Command
-	box     *actor.PID
-	proxies []*proxy // that it keeps
+	box     *box       // nil before it runs, and once it has its reply
+	sender  *actor.PID // of the box
+	proxies []*proxy   // that it keeps
 	history history
 	waits   bool // for its shard
 }
@@ -206,8 +209,7 @@ func (n *node) serve(c actor.Context, from *peer, id uint64, cmd messages.Comman
 		return
 	}
 	number := ShardOf(key, n.cfg.Shards)
-	owner := n.ownerOf(number)
-	if owner == nil || !owner.self || n.leaving != nil {
+	if _, own := n.ownerOf(number); !own || n.leaving != nil {
 		n.answerMoved(c, s, past)
 		return
 	}
@@ -224,8 +226,12 @@ func (n *node) serve(c actor.Context, from *peer, id uint64, cmd messages.Comman
 // start gives a command of another member to the own supervisor.
 func (n *node) start(c actor.Context, s *served) {
 	n.served[s.id] = s
-	s.waits, s.box = false, n.newBox(c, s)
-	n.run(c, s.cmd, s.box, nil, s.history)
+	s.waits = false
+	n.openBox(c, s)
+	if op, ok := s.cmd.(messages.Operation); ok && op.Head().Owner == nil {
+		op.Head().Owner = s.sender
+	}
+	n.run(c, s.cmd, s.sender, nil, s.history)
 }
 
 // keyOf returns the key of a command that belongs to one.
@@ -282,15 +288,6 @@ func (n *node) answerMoved(c actor.Context, s *served, past history) {
 	n.answerTo(c, s.peer, s.id.id, (*moved)(&past))
 }
 
-// closeBox removes the box.
-func (n *node) closeBox(c actor.Context, s *served) {
-	if s.box != nil {
-		c.ActorSystem().ProcessRegistry.Remove(s.box)
-		delete(n.boxed, s.box.Id)
-		s.box = nil
-	}
-}
-
 // forget removes a command that has its reply.
 func (n *node) forget(s *served) {
 	delete(n.served, s.id)
@@ -299,14 +296,6 @@ func (n *node) forget(s *served) {
 		n.endIfUnused(p)
 	}
 	s.proxies = nil
-}
-
-// servedBy returns the command whose box a PID is, or nil.
-func (n *node) servedBy(pid *actor.PID) *served {
-	if pid == nil {
-		return nil
-	}
-	return n.boxed[pid.Id]
 }
 
 // onExchangeCancelled cancels a command of another member. One that runs ends with its owner, or at its
@@ -339,14 +328,21 @@ func (n *node) cancelServed(c actor.Context, key messages.Key, id string) {
 	}
 }
 
-// dropServed ends the commands of a member that has left. The proxies of its owners end as
-// well, which cancels them.
+// dropServed ends the commands of a member that has left. Their owners end as well, which cancels them.
 func (n *node) dropServed(c actor.Context, p *peer) {
+	var all []*served
 	for id, s := range n.served {
 		if id.from == p.ID {
-			n.closeBox(c, s)
-			n.forget(s)
+			all = append(all, s)
 		}
+	}
+	slices.SortFunc(all, func(a, b *served) int { return cmp.Compare(a.id.id, b.id.id) })
+	for _, s := range all {
+		if s.box != nil {
+			s.box.end(s.sender)
+		}
+		n.closeBox(c, s)
+		n.forget(s)
 	}
 }
 

@@ -91,29 +91,23 @@ type (
 	}
 )
 
-// owner is the member that owns a shard.
-type owner struct {
-	self bool
-	peer *peer
-}
-
-// ownerOf returns the owner of a shard, or nil if that is not known, or if this member may
-// not act.
-func (n *node) ownerOf(shard int) *owner {
+// ownerOf returns the other member that owns a shard, or whether it is this one. It is neither if the owner is not known, or if
+// this member may not act.
+func (n *node) ownerOf(shard int) (other *peer, own bool) {
 	if !n.inside || !n.cfg.Lease.Held() {
-		return nil
+		return nil, false
 	}
 	m, found := n.owners.Of(shard)
 	switch {
 	case !found:
-		return nil
+		return nil, false
 	case m.ID == n.id:
-		return &owner{self: true}
+		return nil, true
 	}
 	if p := n.peers[m.ID]; p != nil && p.alive() {
-		return &owner{peer: p}
+		return p, false
 	}
-	return nil
+	return nil, false
 }
 
 // isLast reports whether the member leaves, and no other one is there that its calls could go to.

@@ -148,7 +148,7 @@ func (s *simulation) checkEnd() {
 		}
 		n := p.node
 		for what, size := range map[string]int{
-			"exchanges": len(n.exchanges), "keys of exchanges": len(n.byKey), "served": len(n.served), "boxed": len(n.boxed), "asked": len(n.asked),
+			"exchanges": len(n.exchanges), "keys of exchanges": len(n.byKey), "served": len(n.served), "asked": len(n.asked),
 			"asking": len(n.asking), "lines": len(n.lines), "waiting": len(n.waiting), "peers": len(n.peers), "sessions": len(p.runs.sessions),
 		} {
 			if size > 0 {

@@ -246,17 +246,17 @@ func (p *process) end() {
 	p.s.later(p, 100*time.Millisecond, "", p.end)
 }
 
-// box is a PID whose messages a function gets.
-type box struct {
+// listener is a PID whose messages a function gets.
+type listener struct {
 	take     func(msg any)
 	watchers *[]*actor.PID // or nil
 }
 
-func (b box) SendUserMessage(_ *actor.PID, msg any) { b.take(msg) }
-func (b box) Stop(*actor.PID)                       {}
-func (b box) Prompt()                               {}
+func (b listener) SendUserMessage(_ *actor.PID, msg any) { b.take(msg) }
+func (b listener) Stop(*actor.PID)                       {}
+func (b listener) Prompt()                               {}
 
-func (b box) SendSystemMessage(_ *actor.PID, msg any) {
+func (b listener) SendSystemMessage(_ *actor.PID, msg any) {
 	if watch, is := msg.(*actor.Watch); is && b.watchers != nil {
 		*b.watchers = append(*b.watchers, watch.Watcher)
 	}
@@ -267,7 +267,7 @@ func (b box) SendSystemMessage(_ *actor.PID, msg any) {
 
 // box returns such a PID.
 func (s *simulation) box(p *process, take func(msg any)) *actor.PID {
-	pid, _ := p.system.ProcessRegistry.Add(box{take: take}, "box"+p.system.ProcessRegistry.NextId())
+	pid, _ := p.system.ProcessRegistry.Add(listener{take: take}, "box"+p.system.ProcessRegistry.NextId())
 	return pid
 }
 
@@ -281,7 +281,7 @@ type ownerProcess struct {
 // newOwner returns an actor of a process.
 func (s *simulation) newOwner(p *process) *ownerProcess {
 	o := &ownerProcess{p: p}
-	o.pid, _ = p.system.ProcessRegistry.Add(box{func(any) {}, &o.watchers}, "owner"+p.system.ProcessRegistry.NextId())
+	o.pid, _ = p.system.ProcessRegistry.Add(listener{func(any) {}, &o.watchers}, "owner"+p.system.ProcessRegistry.NextId())
 	return o
 }
 

@@ -217,7 +217,7 @@ func TestAnsweredRequestsLast(t *testing.T) {
 
 // Hosts that leave at once, each of which ends when it may, leave a last one that needs nobody, and that starts again alone.
 func TestTheLastHostIsEnough(t *testing.T) {
-	for seed := range uint64(100) {
+	for seed := range uint64(40) {
 		c := newHosts(t, seed, 3)
 		c.run(60)
 		c.lose = float64(seed%3) * 0.1

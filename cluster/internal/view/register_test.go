@@ -1,0 +1,184 @@
+package view
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const lease = time.Second
+
+// cluster is keepers that ask one register, whose answers come at once, by one clock.
+type cluster struct {
+	t        *testing.T
+	register Register
+	keepers  map[string]*Keeper
+	now      time.Duration
+}
+
+func newCluster(t *testing.T, ids ...string) *cluster {
+	c := &cluster{t: t, keepers: map[string]*Keeper{}, now: time.Hour}
+	for _, id := range ids {
+		k := NewKeeper(lease)
+		k.Begin(member(id))
+		k.Hears(nil, true)
+		c.keepers[id] = k
+	}
+	for range 3 {
+		for _, id := range ids {
+			c.ask(id)
+		}
+	}
+	for _, id := range ids {
+		require.Contains(t, c.members(), id)
+	}
+	return c
+}
+
+func member(id string) Member { return Member{ID: id, Host: id + ":1"} }
+
+// ask has a member ask, if a request is due, and again as long as it wants to.
+func (c *cluster) ask(id string) Verdict {
+	q, number := c.keepers[id].Ask(c.now)
+	if q == nil {
+		return Verdict{}
+	}
+	v := c.keepers[id].Take(number, c.register.Do(q), c.now)
+	if v.AskAgain && !v.Removed {
+		return c.ask(id)
+	}
+	return v
+}
+
+// pass has time pass, in which some members ask.
+func (c *cluster) pass(d time.Duration, ids ...string) {
+	for end := c.now + d; c.now < end; {
+		c.now += 10 * time.Millisecond
+		for _, id := range ids {
+			c.ask(id)
+		}
+	}
+}
+
+// members are those of the view.
+func (c *cluster) members() (ids []string) {
+	for _, m := range c.register.View.Members {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+func TestOneOfTwoChangesOfAViewIsMade(t *testing.T) {
+	var r Register
+	for _, id := range []string{"a", "b"} {
+		r.Do(&Request{From: member(id), Beat: true, First: true})
+	}
+	empty := r.View
+	require.Len(t, r.Do(&Request{From: member("a"), Next: empty.with(member("a"))}).View.Members, 1)
+	answer := r.Do(&Request{From: member("b"), Next: empty.with(member("b"))})
+	require.Equal(t, *empty.with(member("a")), answer.View)
+	require.Contains(t, answer.Beats, "b", "the rest of the request was done")
+}
+
+func TestMemberThatHasRenewedIsNotRemoved(t *testing.T) {
+	var r Register
+	seen := r.Do(&Request{From: member("b"), Beat: true, First: true, Next: r.View.with(member("b"))}).Beats["b"].Revision
+	removal := &Request{From: member("a"), Next: r.View.without("b"), Silent: "b", Seen: seen}
+	r.Do(&Request{From: member("b"), Beat: true})
+	require.Len(t, r.Do(removal).View.Members, 1)
+	removal.Seen = r.Beats["b"].Revision
+	answer := r.Do(removal)
+	require.Empty(t, answer.View.Members)
+	require.NotContains(t, r.Do(&Request{From: member("b"), Beat: true}).Beats, "b", "one that was removed does not come back")
+}
+
+func TestLeaseRunsFromWhenTheRenewalWasSent(t *testing.T) {
+	c := newCluster(t, "a")
+	q, number := c.keepers["a"].Ask(c.now)
+	sent := c.now
+	answer := c.register.Do(q)
+	c.now += lease / 4
+	v := c.keepers["a"].Take(number, answer, c.now)
+	require.True(t, v.Renewed)
+	require.Equal(t, sent, v.From)
+}
+
+func TestLateAnswerCountsForNothing(t *testing.T) {
+	c := newCluster(t, "a")
+	q, number := c.keepers["a"].Ask(c.now)
+	answer := c.register.Do(q)
+	c.now += lease
+	again, _ := c.keepers["a"].Ask(c.now)
+	require.False(t, again.Beat, "it asks for an answer before it renews what others would see")
+	require.Equal(t, Verdict{}, c.keepers["a"].Take(number, answer, c.now))
+}
+
+// Whenever the last renewal of a member is answered, the others remove it a lease and two percent later at the earliest.
+func TestSilentMemberIsRemovedWhenItsLeaseHasRunOut(t *testing.T) {
+	for offset := range 25 {
+		c := newCluster(t, "a", "b", "c")
+		c.pass(time.Duration(offset)*7*time.Millisecond, "a", "b", "c")
+		last := c.now
+		require.True(t, c.ask("b").Renewed)
+		c.pass(lease*102/100-10*time.Millisecond, "a", "c")
+		require.Contains(t, c.members(), "b")
+		c.pass(30*time.Millisecond, "a", "c")
+		require.NotContains(t, c.members(), "b", "%v after its renewal", c.now-last)
+		c.keepers["b"].Hears(nil, true)
+		require.True(t, c.ask("b").Removed)
+	}
+}
+
+// Who got no answers does not know since when others are silent: they may not have got any either.
+func TestNobodyIsRemovedWhenTheWitnessIsBack(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.ask("a")
+	c.keepers["a"].Ask(c.now) // there is no answer
+	c.now += 3 * lease
+	c.pass(lease/2, "a")
+	require.Contains(t, c.members(), "b")
+	c.pass(lease, "a")
+	require.NotContains(t, c.members(), "b")
+}
+
+func TestMemberThatLeavesOwnsNothingAndThenGoes(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.keepers["a"].Leave()
+	c.ask("a")
+	self, _ := c.register.View.Member("a")
+	require.True(t, self.Leaving)
+	for shard := range 100 {
+		owner, found := c.register.View.Owners().Of(shard)
+		require.True(t, found)
+		require.Equal(t, "b", owner.ID)
+	}
+	c.keepers["a"].Depart(true)
+	require.True(t, c.ask("a").Removed)
+	require.Equal(t, []string{"b"}, c.members())
+}
+
+// All want to change the view at the same time: who was too late asks again at once.
+func TestChangeThatCameTooLateIsAskedForAgain(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.pass(20*time.Millisecond, "a", "b") // both know the view
+	var requests []*Request
+	var numbers []uint64
+	for _, id := range []string{"a", "b"} {
+		c.keepers[id].Leave()
+		q, number := c.keepers[id].Ask(c.now)
+		requests, numbers = append(requests, q), append(numbers, number)
+	}
+	require.False(t, c.keepers["a"].Take(numbers[0], c.register.Do(requests[0]), c.now).AskAgain)
+	require.True(t, c.keepers["b"].Take(numbers[1], c.register.Do(requests[1]), c.now).AskAgain)
+	c.ask("b")
+	require.True(t, c.register.View.Owners().None())
+}
+
+func TestIncarnationThatHasEndedIsRemovedAtOnce(t *testing.T) {
+	c := newCluster(t, "a", "b")
+	c.keepers["a"].End()
+	c.keepers["a"].Cede("a")
+	c.ask("a")
+	require.Equal(t, []string{"b"}, c.members())
+}

@@ -144,12 +144,13 @@ func (m *Member) warnWithoutTLS() {
 	}
 }
 
-// waitLog is how often a member that waits for others says so.
-const waitLog = 5 * time.Second
+// A member that waits for others says so after firstWait, and then less and less often, up to once in lastWait.
+const firstWait, lastWait = 200 * time.Millisecond, time.Minute
 
 // start waits until the member has joined.
 func (m *Member) start(ctx context.Context, joined chan error) error {
-	says := time.NewTimer(waitLog / 10)
+	pause := firstWait
+	says := time.NewTimer(pause)
 	defer says.Stop()
 	for {
 		var err error
@@ -161,7 +162,8 @@ func (m *Member) start(ctx context.Context, joined chan error) error {
 			err = fmt.Errorf("cluster: %w", err)
 		case <-says.C:
 			m.logger.Info().Str("member", m.cfg.Member).Str("for", m.waitsFor()).Msg("member waits")
-			says.Reset(waitLog)
+			pause = min(5*pause, lastWait)
+			says.Reset(pause)
 			continue
 		case <-ctx.Done():
 			err = fmt.Errorf("cluster: the member has not joined (%s): %w", m.waitsFor(), context.Cause(ctx))

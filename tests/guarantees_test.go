@@ -11,12 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var testName = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
+var (
+	testName = regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w+`)
+	// guarantee matches a numbered paragraph of a comment.
+	guarantee = regexp.MustCompile(`(?m)^//  \d+\. .*\n(?://     .*\n)*`)
+)
 
-// The tests that the package documentation of supervisor names for its guarantees exist.
+// The tests that the documentation of the packages supervisor and cluster names for its guarantees exist, and each names one.
 func TestEveryTestThatAGuaranteeNamesExists(t *testing.T) {
-	doc, err := os.ReadFile("../supervisor/doc.go")
-	require.NoError(t, err)
 	var defined []byte
 	require.NoError(t, filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, "_test.go") {
@@ -27,10 +29,16 @@ func TestEveryTestThatAGuaranteeNamesExists(t *testing.T) {
 		return err
 	}))
 	code := "\n" + string(defined)
-	names := testName.FindAllString(string(doc), -1)
-	require.Greater(t, len(names), 20)
-	for _, name := range names {
-		require.True(t, strings.Contains(code, "\nfunc "+name+"("), name)
+	for file, guarantees := range map[string]int{"../supervisor/doc.go": 12, "../cluster/doc.go": 6 + 10} {
+		doc, err := os.ReadFile(file)
+		require.NoError(t, err)
+		for _, name := range testName.FindAllString(string(doc), -1) {
+			require.True(t, strings.Contains(code, "\nfunc "+name+"("), name)
+		}
+		paragraphs := guarantee.FindAllString(string(doc), -1)
+		require.Len(t, paragraphs, guarantees, file)
+		for _, paragraph := range paragraphs {
+			require.Regexp(t, testName, paragraph)
+		}
 	}
-	require.Len(t, regexp.MustCompile(`(?m)^//  \d+\. `).FindAllString(string(doc), -1), 12)
 }

@@ -3,6 +3,7 @@ package node
 import (
 	"flag"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -49,7 +50,8 @@ func TestEveryCut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			began, cuts, served := time.Now(), 0, 0
-			var slowest time.Duration
+			var recoveries []time.Duration
+			sum := tally{failures: map[messages.Code]int{}}
 			for set := 0; set < 1<<len(test.links); set += test.every {
 				s, healed := cutAndHeal(t, test.cfg, test.links, set)
 				if !s.intact() {
@@ -59,10 +61,40 @@ func TestEveryCut(t *testing.T) {
 					served++
 				}
 				require.LessOrEqual(t, healed, healTime, "the links %s", linksOf(test.links, set))
-				slowest = max(slowest, healed)
+				recoveries = append(recoveries, healed)
+				sum.add(s)
 			}
-			t.Logf("%d subsets in %v; with %d of them some members served all keys; healed within %v", cuts, time.Since(began).Round(time.Millisecond), served, slowest)
+			slices.Sort(recoveries)
+			t.Logf("%d subsets in %v; with %d of them some members served all keys", cuts, time.Since(began).Round(time.Millisecond), served)
+			t.Logf("%d calls, %d answered, %d ran twice; failures by code: %v", sum.calls, sum.answered, sum.twice, sum.failures)
+			t.Logf("healed within %v, median %v", recoveries[len(recoveries)-1], recoveries[len(recoveries)/2])
 		})
+	}
+}
+
+// tally counts the calls of simulations.
+type tally struct {
+	calls, answered, twice int
+	failures               map[messages.Code]int
+}
+
+// add adds the calls of a simulation.
+func (a *tally) add(s *simulation) {
+	for _, k := range s.commands {
+		op, is := k.cmd.(*messages.CallTool)
+		if !is {
+			continue
+		}
+		a.calls++
+		if len(k.replies) == 1 {
+			a.answered++
+			if f, failed := k.replies[0].(*messages.Failure); failed {
+				a.failures[f.Code]++
+			}
+		}
+		if s.executed[op.ID] > 1 {
+			a.twice++
+		}
 	}
 }
 

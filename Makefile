@@ -61,6 +61,7 @@ mutations: ## check that the simulations find bugs that are planted, within a mi
 vet: ## vet all modules, also for other systems than this one
 	$(call each,$(MODULES),go vet ./...)
 	go vet -tags real ./tests/real
+	go -C cluster vet -tags real .
 	go vet -tags mutations ./actors/registry
 	go vet -tags containers ./tests/containers
 	go vet -tags conformance ./tests/conformance/...
@@ -117,6 +118,7 @@ load: ## show the load test's figures: 1,000 keys, with and without faults
 real: ## run the tests with real servers, and clients behind mcpactor serve: needs Node, npm, Chromium and nginx, and installs what is missing; RACE=-race for the race detector
 	tests/real/install
 	go test -timeout 20m $(RACE) -tags real ./tests/real
+	go -C cluster test $(RACE) -tags real -run '^TestCertificatesForTrying' .
 
 .PHONY: containers
 containers: ## run the tests with servers in containers of podman and docker: needs Debian and root, and installs the rest

@@ -33,7 +33,7 @@ func ExampleStart() {
 		},
 		Listen: "10.0.0.1:8090",
 		Etcd:   cluster.Etcd{Endpoints: endpoints},
-		TLS:    &cluster.TLS{CertFile: "member.pem", KeyFile: "member.key", CAFile: "members-ca.pem"},
+		TLS:    &cluster.TLS{CertFile: "member.pem", KeyFile: "member.key", CAFile: "rootCA.pem"},
 	})
 	if err != nil {
 		log.Fatal(err)

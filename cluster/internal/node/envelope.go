@@ -58,16 +58,21 @@ func (n *node) onReceived(c actor.Context, from string, m link.Message) {
 
 // onChanged notes what has become of a link.
 func (n *node) onChanged(c actor.Context, p *peer, state link.State) {
+	if p == nil {
+		return
+	}
+	ends := p.connected && !state.Connected
+	p.connected = state.Connected
 	switch {
-	case p != nil && state.Connected && (!p.heard || p.cut): // what was cast before may be lost
+	case state.Connected && n.silent(p): // what was cast before may be lost
 		n.cast(p, typeHeartbeat, n.beats)
-	case p == nil || p.ended || !p.member:
+	case p.ended || !p.member:
 	case state.Ended:
 		p.ended = true
 		n.losePeer(c, p)
 	case state.Version != 0:
 		n.onOtherVersion(c, p, state.Version)
-	case !state.Connected && !p.cut: // it may be gone
+	case ends && !p.cut: // it may be gone
 		p.cut = true
 		n.cfg.Logger.Info().Str("member", p.label()).Msg("connection to a member has ended")
 	}

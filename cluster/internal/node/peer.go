@@ -28,6 +28,8 @@ type peer struct {
 	heardAt time.Duration // by the clock of the lease: when it did so last, or when it was added
 	cut     bool          // its connection has ended since it was heard
 
+	connected bool // to it
+
 	exchanges map[*exchange]struct{} // that it has
 	cancelled idSet                  // ids of commands that were cancelled, and that may still be on their way
 	proxies   map[string]*proxy      // of actors there, by reference

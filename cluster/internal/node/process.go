@@ -1,7 +1,8 @@
 package node
 
 import (
-	"sync/atomic"
+	"slices"
+	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -72,14 +73,14 @@ type (
 
 // box is the sender of a command of another member. An operation without an owner belongs to it, and ends with the member.
 type box struct {
-	of      *served
-	mail    *clusterapi.Post
-	node    *actor.PID
-	watcher atomic.Pointer[actor.PID] // the supervisor, or nobody once the box has ended
-}
+	of   *served
+	mail *clusterapi.Post
+	node *actor.PID
 
-// nobody takes the place of the watcher of a box that has ended.
-var nobody = new(actor.PID)
+	mu       sync.Mutex
+	watchers []*actor.PID // the supervisor, and the node if the operation crosses again
+	ended    bool
+}
 
 // SendUserMessage passes the reply on.
 func (b *box) SendUserMessage(_ *actor.PID, message any) {
@@ -89,21 +90,26 @@ func (b *box) SendUserMessage(_ *actor.PID, message any) {
 
 // SendSystemMessage notes who watches the box.
 func (b *box) SendSystemMessage(self *actor.PID, message any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	switch m := message.(type) {
 	case *actor.Watch:
-		if !b.watcher.CompareAndSwap(nil, m.Watcher) {
+		if b.ended {
 			b.mail.Terminated(m.Watcher, self, actor.TerminatedReason_Stopped)
+			return
 		}
+		b.watchers = append(b.watchers, m.Watcher)
 	case *actor.Unwatch:
-		if watcher := b.watcher.Load(); watcher != nobody {
-			b.watcher.CompareAndSwap(watcher, nil)
-		}
+		b.watchers = slices.DeleteFunc(b.watchers, func(pid *actor.PID) bool { return pid.Equal(m.Watcher) })
 	}
 }
 
 // end tells who watches the box that its member is lost.
 func (b *box) end(self *actor.PID) {
-	if watcher := b.watcher.Swap(nobody); watcher != nil {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.ended = true
+	for _, watcher := range b.watchers {
 		b.mail.Terminated(watcher, self, actor.TerminatedReason_Stopped)
 	}
 }

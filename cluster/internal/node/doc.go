@@ -18,7 +18,7 @@
 //   - heartbeat.go: heartbeats, which say who is reached, and what is held
 //   - leave.go: how this member leaves
 //   - envelope.go: what goes over the network
-//   - gather.go: commands to all members
+//   - gather.go: commands to all members, whose replies package replies merges
 //   - binding.go: the bindings of scopes, on which all members agree
 //   - proxy.go: actors of other members, and questions to and from them
 //   - event.go: events of other members

@@ -74,7 +74,7 @@ func (nobody) ask(context.Context, messages.Request) messages.Answer {
 type sdkClient struct {
 	*mcp.Client
 	send         mcp.MethodHandler
-	receive      mcp.MethodHandler // handles a question of a server
+	receive      mcp.MethodHandler   // handles a question of a server
 	info         *mcp.Implementation // or nil
 	capabilities *mcp.ClientCapabilities
 	declared     string // see [mcpbridge.Declared]

@@ -357,7 +357,7 @@ func (c *cluster) verify(report *history.Report, codes ...messages.Code) error {
 	errs := append(c.errs, c.history.Check())
 	for code, n := range report.Failures {
 		if !slices.Contains(codes, code) {
-			errs = append(errs, fmt.Errorf("%d calls failed with %s, such as %s", n, code, c.example(code)))
+			errs = append(errs, fmt.Errorf("%d calls failed with %s, such as %s", n, string(code), c.example(code)))
 		}
 	}
 	return errors.Join(errs...)

@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// settles is how long after links are cut, and after they are healed, the members of the view serve all keys.
-const settles = 5 * time.Second
-
 // State is what a member has said of itself.
 type State struct {
 	Member string

@@ -116,7 +116,7 @@ func (p *supervisor) mayDial(reg *registration, all []*registration) bool {
 
 // groupsOf returns the names of those that take turns for a session: its server, its place and its line.
 func groupsOf(reg *registration) [3]string {
-	server := reg.server.Name
+	server := fmt.Sprintf("%s as %p", reg.server.Name, reg.server.turns) // a reload makes another one
 	place := fmt.Sprintf("%s at %p", server, reg.Place)
 	return [3]string{server, place, fmt.Sprintf("%s of %p", place, reg.Tenant)}
 }

@@ -144,8 +144,9 @@ type Server struct {
 	// the directory of a conversation. Command, Args, Env, Dir, URL, Headers, Setup, InMemory,
 	// ProtocolVersion and ClientInfo of the result may be different from those of this configuration, but a
 	// command cannot become a URL. The other fields apply to all keys: in the result they are the same,
-	// or zero. ProtocolVersion and ClientInfo, if they are zero, are those of this configuration. The function usually returns a changed copy of this configuration. Defaults to
-	// nil: all keys have this configuration.
+	// or zero. ProtocolVersion and ClientInfo, if they are zero, are those of this configuration.
+	// The function usually returns a changed copy of this configuration. Defaults to nil: all keys
+	// have this configuration.
 	//
 	// PerKey is called for each dial, in the goroutine of the dial, and from several
 	// goroutines at once. ctx ends with the dial. The result is read-only once returned. If

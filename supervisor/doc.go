@@ -60,7 +60,7 @@
 //     (TestLeastRecentlyUsedIdleSessionMakesRoom;
 //     TestBusySessionIsEvictedByDrainingAndNothingIsCut;
 //     TestSessionsThatAreOpenAreThoseOfASimpleModel;
-//     TestBoundsHoldWhateverHappensAtOnce; in actors/internal/admission FuzzLRU, FuzzGate)
+//     in actors/internal/admission FuzzLRU, FuzzGate; in actors/registry TestSimulation)
 //  8. Closing is complete. It answers each call, and ends each MCP session on its server
 //     and each process with its children, in bounded time. No session is opened again
 //     without a new call. A close command can be repeated, and its reply names the keys

@@ -2,7 +2,6 @@ package tests
 
 import (
 	"cmp"
-	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -199,76 +197,4 @@ func followQuotaModel(t *testing.T, r *rand.Rand) {
 func isPinned(reply messages.Reply) bool {
 	p, ok := reply.(*messages.Pinned)
 	return ok && p.Pinned
-}
-
-// With many commands at once, with dials that fail and connections that break, no bound is
-// ever exceeded, everything is answered, and no slot is lost.
-func TestBoundsHoldWhateverHappensAtOnce(t *testing.T) {
-	for seed := *quotaSeed; seed < *quotaSeed+10; seed++ {
-		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { exceedNoQuota(t, rand.New(rand.NewPCG(seed, 1))) })
-	}
-}
-
-func exceedNoQuota(t *testing.T, r *rand.Rand) {
-	const most, quota, ownCap = 6, 3, 2
-	cfg := supervisor.Config{MaxSessions: most, IdleTimeout: 20 * time.Second, CallTimeout: 20 * time.Second, Servers: own(supervisor.Limits{MaxSessions: ownCap})}
-	inFakeTime(t, tenants(quota, cfg), func(h *harness) {
-		h.server.dialsTake(50 * time.Millisecond)
-		dial := h.server.dial
-		h.server.set(func() {
-			h.server.dial = func(ctx context.Context, req mcpbridge.DialRequest) error {
-				h.server.mu.Lock()
-				fails := r.IntN(5) == 0
-				h.server.mu.Unlock()
-				if fails {
-					return unavailableError("connection refused")
-				}
-				return dial(ctx, req)
-			}
-		})
-		draw := func(n int) (v int) { h.server.set(func() { v = r.IntN(n) }); return v }
-		for range 300 {
-			server, scope := []string{"own", "s", "other"}[draw(3)], fmt.Sprintf("t%d/%d", draw(4), draw(5))
-			switch draw(20) {
-			case 0:
-				h.send(pin(server, scope))
-			case 1, 2:
-				cmd := pin(server, scope)
-				cmd.Release = true
-				h.send(cmd)
-			case 3:
-				h.send(&messages.CloseScope{Scope: scope})
-			case 4:
-				h.server.breakAnyConnection(draw(100), draw(2) == 0)
-			case 5:
-				h.server.expireAny(draw(100))
-			case 6:
-				time.Sleep(time.Duration(draw(3000)) * time.Millisecond)
-			case 7:
-				h.send(call(scope, "hang", on(server), within(3*time.Second)))
-			default:
-				h.send(call(scope, []string{"count", "slow", "count/ro"}[draw(3)], on(server)))
-			}
-		}
-		for _, p := range h.sent() {
-			p.reply()
-		}
-		h.send(&messages.CloseAll{}).reply()
-		synctest.Wait()
-		snap := h.inspect()
-		require.Empty(h.t, snap.Sessions)
-		require.Zero(h.t, snap.Open)
-		require.Zero(h.t, snap.Waiting)
-		require.LessOrEqual(h.t, h.dials.mostOpen(), most)
-		require.LessOrEqual(h.t, h.dials.mostOpenOf("server own"), ownCap)
-		for i := range 4 {
-			require.LessOrEqual(h.t, h.dials.mostOpenOf(fmt.Sprint("tenant t", i)), quota)
-		}
-		h.server.set(func() { h.server.dial = nil })
-		for i := range 2 * most { // no slot is lost: as many sessions as the cap are open at once
-			h.send(call(fmt.Sprintf("u%d/1", i), "count")).ok()
-		}
-		synctest.Wait()
-		require.Equal(h.t, most, h.inspect().Open)
-	})
 }

@@ -29,6 +29,7 @@ type simConn struct {
 	faulty   bool // there was a cause to restart its session
 	unheard  bool
 	running  int
+	pings    int // that are not answered
 	control  *control
 }
 
@@ -91,6 +92,14 @@ func (c *simConn) Do(ctx context.Context, op messages.Operation) (messages.Resul
 	}
 	_, isOpen := op.(*messages.Open)
 	_, isCall := op.(*messages.CallTool)
+	if _, isPing := op.(*messages.Ping); isPing {
+		c.pings++
+		defer func() {
+			if c.pings--; ctx.Err() != nil {
+				c.blame()
+			}
+		}()
+	}
 	c.p.work(ctx, label, nil)
 	if c.Resume() == nil && s.rarely(2, 4) == 1 {
 		c.req.Stderr.Put(func() string { return label })
@@ -109,11 +118,6 @@ func (c *simConn) Do(ctx context.Context, op messages.Operation) (messages.Resul
 	refusal := func(class mcpbridge.Class, fate mcpbridge.Fate, sent bool) error {
 		return &mcpbridge.Error{Class: class, Session: fate, Sent: sent, Detail: "refused"}
 	}
-	defer func() {
-		if _, ping := op.(*messages.Ping); ping && ctx.Err() != nil {
-			c.blame()
-		}
-	}()
 	cut := func() error {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return &mcpbridge.Error{Class: mcpbridge.Deadline, Sent: true}

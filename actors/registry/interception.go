@@ -169,11 +169,11 @@ func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, to
 	case msg := <-future.Reply:
 		return outcomeOf(k, msg)
 	case <-timer.C:
-		f := k.Failure(messages.CodeCancelled, "")
+		f := messages.NewFailure(op, messages.CodeCancelled, "") // the call is its session's still
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			f.Code = messages.CodeDeadline
 		}
-		f.MayHaveRun = true
+		f.Supervisor, f.MayHaveRun = i.Supervisor, true
 		return nil, f
 	}
 }

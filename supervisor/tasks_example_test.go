@@ -2,6 +2,7 @@ package supervisor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -44,7 +45,9 @@ func ExampleConfig_tasks() {
 	}()
 	time.Sleep(100 * time.Millisecond)
 	sup.Stop(ctx)
-	fmt.Println((<-ended).(*messages.Failure).Code)
+	if failure, is := errors.AsType[*messages.Failure](<-ended); is {
+		fmt.Println(failure.Code)
+	}
 
 	sup = start(store)
 	defer sup.Stop(ctx)

@@ -80,7 +80,7 @@ func TestCallThatIsCancelledWhileItsAnswerArrivesBreaksNothing(t *testing.T) {
 	stuck := func(w http.ResponseWriter, r *faults.Request, _ http.Handler) {
 		w.Header().Set("Content-Type", "application/json")
 		fmt.Fprint(w, `{"jsonrpc":"2.0",`)
-		http.NewResponseController(w).Flush() //nolint:errcheck // its client is gone
+		http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}
 	overLocalHTTP(t, supervisor.Config{}, newStatelessTools, func(h *harness, e *testServer) {

@@ -29,7 +29,7 @@ func askForList(ctx context.Context) (reads inbox, asked *listAsked) {
 	l := lister{&contract.Config{}, box, func(_ context.Context, op messages.Operation) (messages.Result, error) {
 		return nil, messages.NewFailure(op, messages.CodeCancelled, "")
 	}}
-	go l.run(ctx, &messages.ListTools{Header: messages.To("s", "a"), Shared: true}) //nolint:errcheck // nobody needs it
+	go l.run(ctx, &messages.ListTools{Header: messages.To("s", "a"), Shared: true})
 	return reads, (<-reads).(*listAsked)
 }
 

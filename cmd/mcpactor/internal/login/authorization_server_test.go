@@ -58,13 +58,13 @@ func newScripted(t *testing.T) *scripted {
 	})
 	mux.HandleFunc("/register", func(w http.ResponseWriter, _ *http.Request) {
 		if s.registration != "" {
-			io.WriteString(w, s.registration) //nolint:errcheck // the client has gone
+			io.WriteString(w, s.registration)
 			return
 		}
 		reply(w, 201, map[string]any{"client_id": "registered", "token_endpoint_auth_method": "none"})
 	})
 	mux.HandleFunc("/token", func(w http.ResponseWriter, req *http.Request) {
-		req.ParseForm() //nolint:errcheck // it is empty then
+		req.ParseForm()
 		s.mu.Lock()
 		s.forms = append(s.forms, req.PostForm)
 		s.mu.Unlock()
@@ -78,7 +78,7 @@ func newScripted(t *testing.T) *scripted {
 func reply(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(body) //nolint:errcheck // the client has gone
+	json.NewEncoder(w).Encode(body)
 }
 
 // url is that of the MCP server.

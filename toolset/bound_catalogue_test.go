@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -100,5 +101,42 @@ func TestListOfASessionThatDeclaredSomethingElseIsNotShared(t *testing.T) {
 		require.NoError(c, err)
 		synctest.Wait() // until the events of the session have arrived
 		require.Equal(c, "s0__a s0__ask", c.tools("a"))
+	})
+}
+
+// A handler may have answered the questions of the server: what its session lists is for no other also after the
+// handler has gone, and so is what is being listed as the handler comes.
+func TestSessionThatHadAHandlerListsForNoOther(t *testing.T) {
+	can := supervisor.Config{Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}}}
+	gather(t, 1, can, nil, func(ctx context.Context, c *crowd) {
+		_, err := c.sup.Client().Do(ctx, &messages.Bind{Scope: "a", Handler: c.sup.PID()})
+		require.NoError(c, err)
+		require.Equal(c, "s0__a", c.tools("a"))
+		_, err = c.sup.Client().Do(ctx, &messages.Bind{Scope: "a"})
+		require.NoError(c, err)
+		c.of("a").Close()
+		delete(c.sets, "a")
+		require.Equal(c, "s0__a", c.tools("a"), "it lists again")
+		require.Equal(c, "s0__a", c.tools("b"), "on a session of its own")
+		c.require(2, 3)
+		require.Equal(c, "s0__a", c.tools("c"))
+		c.require(2, 3)
+	})
+	gather(t, 1, can, nil, func(ctx context.Context, c *crowd) {
+		c.servers[0].set(nil, time.Second)
+		c.of("a")
+		c.of("b")
+		answers := make(chan string, 2)
+		for _, scope := range []string{"a", "b"} {
+			go func() { answers <- c.tools(scope) }()
+			synctest.Wait()
+		}
+		_, err := c.sup.Client().Do(ctx, &messages.Bind{Scope: "a", Handler: c.sup.PID()})
+		require.NoError(c, err)
+		c.servers[0].add("z")
+		require.Equal(c, "s0__a s0__z", <-answers)
+		require.Equal(c, "s0__a s0__z", <-answers)
+		sessions, _ := c.counts()
+		require.Equal(c, 2, sessions, "b does not get what was listed for a")
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -92,11 +93,26 @@ func (r *registry) onBind(c actor.Context, cmd *messages.Bind) {
 			r.owners.unowned++
 		}
 	}
+	r.separate(key.Scope, cmd)
 	for _, reg := range r.index.ofScope(key.Scope) {
-		r.catalogue.Separate(&reg.lists)
 		reg.send(&contract.ScopeBound{Bind: cmd})
 	}
 	r.respond(c, &messages.Bound{ID: cmd.ID, Scope: key.Scope})
+}
+
+// separate notes that a scope is bound, or is not any more. A session whose server may have asked a handler of the
+// scope has lists of its own until it ends.
+func (r *registry) separate(scope string, bind *messages.Bind) {
+	own := bind.Handler != nil || bind.Subscriber != nil
+	if !own && bind.Capabilities == nil {
+		return
+	}
+	var sessions []*catalogue.Session
+	for _, reg := range r.index.ofScope(scope) {
+		reg.ownLists = reg.ownLists || own
+		sessions = append(sessions, &reg.lists)
+	}
+	r.catalogue.Separate(time.Now(), scope, sessions...)
 }
 
 // nothingDeclared is what is declared by capabilities that let servers ask for nothing.
@@ -127,6 +143,7 @@ func (r *registry) unbind(c actor.Context, scope string, next *actor.PID) {
 		return
 	}
 	delete(r.owners.bindings, scope)
+	r.separate(scope, previous)
 	if previous.Owner == nil {
 		r.owners.unowned--
 	}

@@ -289,7 +289,7 @@ func (r *registry) give(c actor.Context, k *contract.Call) {
 	reg := r.sessionOf(c, k.Key)
 	if _, sets := k.Op.(*messages.SetRoots); sets {
 		reg.ownLists = true
-		r.catalogue.Separate(&reg.lists)
+		r.catalogue.Separate(time.Now(), reg.key.Scope, &reg.lists)
 	}
 	reg.outstanding++
 	reg.calls++

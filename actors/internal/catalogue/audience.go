@@ -16,7 +16,7 @@ type audience struct{ server, class string }
 func (c *Catalogue) Opened(s *Session, key messages.Key, class string, now time.Time) {
 	c.Lost(s, now)
 	s.opened++
-	s.key, s.open, s.told = key, true, nil
+	s.key, s.open = key, true
 	for _, h := range s.lists {
 		h.list = nil
 	}
@@ -48,11 +48,21 @@ func (c *Catalogue) leave(s *Session) {
 	}
 }
 
-// Separate notes that a session may list something else from now on, because its scope has set what servers may list
-// by. A listing on it that is under way is of the time before.
-func (c *Catalogue) Separate(s *Session) {
-	c.leave(s)
-	s.opened++
+// Separate notes that a scope has set what servers may list by. What its sessions have listed is of the time before:
+// they list again, and for no other scope until they are of its class again. A listing of the scope that is under way
+// may be of the time before or after: nobody gets it.
+func (c *Catalogue) Separate(now time.Time, scope string, sessions ...*Session) {
+	for _, s := range sessions {
+		c.leave(s)
+		for _, h := range s.lists {
+			h.leave()
+			h.shelf.review(now)
+		}
+		s.lists = nil
+	}
+	for _, l := range c.running[scope] {
+		l.separated = true
+	}
 }
 
 // Lost notes that a session has no connection. Its scope keeps its list.

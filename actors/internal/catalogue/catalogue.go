@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -47,7 +48,8 @@ type Catalogue struct {
 	shelves map[place]*shelf
 	recent  ring.Ring[*shelf] // the least recently asked for first
 	open    map[audience]*ring.Ring[*Session]
-	changes map[place]*uint64 // announced by sessions whose class is not known; by server and method
+	changes map[place]*uint64     // announced by sessions whose class is not known; by server and method
+	running map[string][]*Listing // by the scope of the session
 }
 
 // place is where a list belongs.
@@ -79,11 +81,12 @@ type Listing struct {
 	Done     chan struct{}     // closed by Listed
 	Failure  *messages.Failure // why there is no list; set before Done is closed
 
-	shelf  *shelf
-	held   *held  // of the session, if that was open
-	opened uint64 // how often the session has been opened when it is listed on
-	seen   uint64 // the changes that were announced before
-	told   uint64 // those that the session itself has announced before
+	shelf     *shelf
+	held      *held    // of the session, if that was open
+	of        *Session // nil if there was none when the listing began
+	opened    uint64   // how often the session has been opened when it is listed on
+	seen      uint64   // the changes that were announced before
+	separated bool     // see [Catalogue.Separate]
 }
 
 // Method returns the method of the list.
@@ -129,7 +132,9 @@ type Answer struct {
 
 // New returns a catalogue without lists.
 func New() *Catalogue {
-	return &Catalogue{shelves: map[place]*shelf{}, open: map[audience]*ring.Ring[*Session]{}, changes: map[place]*uint64{}}
+	return &Catalogue{
+		shelves: map[place]*shelf{}, open: map[audience]*ring.Ring[*Session]{}, changes: map[place]*uint64{}, running: map[string][]*Listing{},
+	}
 }
 
 // Ask answers a question.
@@ -171,16 +176,17 @@ func (c *Catalogue) Ask(q Question, now time.Time) Answer {
 
 // run begins a listing on the session of a key. of is that session, or nil if there is none.
 func (c *Catalogue) run(sh *shelf, on messages.Key, of *Session) Answer {
-	l := &Listing{On: on, Done: make(chan struct{}), shelf: sh, opened: 1, seen: sh.changed()}
+	l := &Listing{On: on, Done: make(chan struct{}), shelf: sh, of: of, opened: 1, seen: sh.changed()}
 	switch {
 	case of == nil:
 	case of.open:
-		l.opened, l.told, l.held = of.opened, of.told[sh.method], of.hold(sh)
+		l.opened, l.held = of.opened, of.hold(sh)
 		l.held.listing = l
 	default:
 		l.opened = of.opened + 1
 	}
 	l.Remember = l.MayAsk()
+	c.running[on.Scope] = append(c.running[on.Scope], l)
 	if sh.listing == nil {
 		sh.listing = l
 	}
@@ -192,6 +198,7 @@ func (c *Catalogue) run(sh *shelf, on messages.Key, of *Session) Answer {
 // the list belongs into the store, which keeps what scopes share.
 func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *messages.Failure, now time.Time) (replaced, unsaved bool) {
 	defer close(l.Done)
+	c.ended(l)
 	sh := l.shelf
 	if sh.listing == l {
 		sh.listing = nil
@@ -206,6 +213,9 @@ func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *message
 		}
 		return false, false
 	}
+	if l.separated {
+		return false, false
+	}
 	if list.Private && sh.isShared(l.On) { // nobody else may have it
 		replaced = sh.shared != nil
 		sh.private, sh.shared = true, nil
@@ -214,7 +224,7 @@ func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *message
 	if sh.shared != nil && sh.shared.Digest == list.Digest {
 		list.Result = sh.shared.Result
 	}
-	if of != nil && of.open && of.opened == l.opened && of.told[sh.method] == l.told {
+	if of != nil && of.open && (l.of == nil || l.of == of) && of.opened == l.opened {
 		of.hold(sh).put(list, l.seen)
 		if sh.isShared(l.On) {
 			c.join(of, sh.audience)
@@ -231,13 +241,19 @@ func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *message
 	return replaced, unsaved && !list.Stored
 }
 
+// ended forgets a listing.
+func (c *Catalogue) ended(l *Listing) {
+	of := c.running[l.On.Scope]
+	if of = slices.DeleteFunc(of, func(other *Listing) bool { return other == l }); len(of) == 0 {
+		delete(c.running, l.On.Scope)
+		return
+	}
+	c.running[l.On.Scope] = of
+}
+
 // Changed notes that a session announces a change of what it lists. Other sessions of its class may not be told: they list
 // again as well. class is that of the session, or "" if it is not known.
 func (c *Catalogue) Changed(s *Session, class, method string) {
-	if s.told == nil {
-		s.told = map[string]uint64{}
-	}
-	s.told[method]++
 	sh := c.shelves[c.placeOf(s.key, class, method)]
 	if h := s.lists[method]; h != nil {
 		sh = h.shelf

@@ -91,8 +91,7 @@ func TestScopeWithoutASessionHasAnOpenOneListForIt(t *testing.T) {
 		w.finish(w.running[0], true)
 
 		w.idle = true
-		w.catalogue.Separate(caller.session)
-		caller.alone = true
+		w.separate(caller)
 		require.Equal(t, asks.Key, w.ask(asks).Run.On, "that session may list something else")
 		w.finish(w.running[0], true)
 		w.end(caller)
@@ -107,7 +106,7 @@ func TestListOfASessionThatIsSeparatedMeanwhileIsNotItsOwn(t *testing.T) {
 	w.open(k)
 	require.NotNil(t, w.ask(k).Run)
 	w.answer(w.running[0])
-	w.catalogue.Separate(k.session)
+	w.catalogue.Separate(w.now, k.Scope, k.session)
 	w.finish(w.running[0], false)
 	require.Equal(t, k.Key, w.ask(k).Run.On)
 	require.Empty(t, w.catalogue.open)

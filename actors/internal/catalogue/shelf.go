@@ -104,9 +104,8 @@ func (sh *shelf) review(now time.Time) {
 type Session struct {
 	key    messages.Key
 	open   bool
-	opened uint64            // how often it was opened
-	told   map[string]uint64 // the changes that it has announced, by method
-	lists  map[string]*held  // by method
+	opened uint64           // how often it was opened
+	lists  map[string]*held // by method
 
 	of   audience // for which it may list
 	node ring.Node[*Session]

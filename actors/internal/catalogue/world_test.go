@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -29,6 +31,7 @@ type world struct {
 	fresh     bool           // whoever asks wants a list that is not stale
 	ttl       time.Duration
 	running   []*run
+	answered  map[*List]int // the step at which the server has answered with a list
 	runs      int
 }
 
@@ -40,7 +43,8 @@ type key struct {
 	open    bool
 	opened  int    // the step
 	own     string // the list of this session alone, or ""
-	alone   bool   // it lists for no other
+	alone   bool   // its scope has set what servers may list by
+	parted  bool   // that was set, or unset, since the session was opened
 	past    []seen // what it had, the oldest first
 }
 
@@ -56,6 +60,7 @@ type run struct {
 	on      *key
 	list    *List    // what the server has answered, or nil
 	session *Session // that has answered
+	opened  int      // the step at which the session was opened last when the listing began
 }
 
 const method = "tools/list"
@@ -63,17 +68,20 @@ const method = "tools/list"
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{
 		t: t, catalogue: New(), rand: rand.New(rand.NewPCG(seed, 0)), now: time.Unix(1, 0),
-		common: map[string]int{}, announced: map[string]int{}, private: seed%5 == 4, unknown: seed%2 == 1,
+		common: map[string]int{}, announced: map[string]int{}, answered: map[*List]int{}, private: seed%5 == 4, unknown: seed%2 == 1,
 	}
 	if seed%3 == 2 {
 		w.ttl = time.Minute
 	}
 	for i := range 8 {
-		k := &key{Key: messages.Key{Server: "s", Scope: fmt.Sprint(i)}, class: fmt.Sprint("class ", i%2), session: &Session{}}
+		k := &key{Key: messages.Key{Server: "s", Scope: fmt.Sprint(i)}, class: commonClass(i), session: &Session{}}
 		w.keys = append(w.keys, k)
 	}
 	return w
 }
+
+// commonClass returns the class of a scope that shares its lists.
+func commonClass(scope int) string { return fmt.Sprint("class ", scope%2) }
 
 // knownClass returns the class of a key that is opened.
 func (w *world) knownClass(k *key) string {
@@ -103,7 +111,7 @@ func (w *world) note() {
 
 func (w *world) open(k *key) {
 	w.note()
-	k.open, k.opened, k.past = true, w.step, nil
+	k.open, k.opened, k.parted, k.past = true, w.step, false, nil
 	w.catalogue.Opened(k.session, k.Key, w.knownClass(k), w.now)
 	w.note()
 }
@@ -124,6 +132,19 @@ func (w *world) end(k *key) {
 	}
 	w.catalogue.Closed(k.session, w.now)
 	k.session = &Session{}
+}
+
+// separate has the scope of a key set what servers may list by, or take that back.
+func (w *world) separate(k *key) {
+	w.note()
+	if k.alone = !k.alone; k.alone {
+		k.class = mcpbridge.OwnListClass(k.Scope)
+	} else {
+		k.class = commonClass(slices.Index(w.keys, k))
+	}
+	k.parted = true
+	w.catalogue.Separate(w.now, k.Scope, k.session)
+	w.note()
 }
 
 // change changes what the sessions of a class list, and tells some of them, but at least one.
@@ -169,10 +190,10 @@ func (w *world) ask(k *key) Answer {
 	a := w.catalogue.Ask(q, w.now)
 	w.note()
 	if a.Run != nil && !k.open && w.idle && !w.unknown && !w.private {
-		require.False(w.t, a.Run.On == k.Key && w.isOpen(k.class), "listing opens no session while an open one of the class could list")
+		require.False(w.t, a.Run.On == k.Key && w.isOpen(k, false), "listing opens no session while an open one of the class could list")
 	}
 	if q.Fresh && a.Stale {
-		require.True(w.t, slices.ContainsFunc(w.keys, func(other *key) bool { return other.open }), "who waits for a fresh list gets a stale one only while a session could list it")
+		require.True(w.t, a.Shared && w.isOpen(k, true), "who waits for a fresh list gets a stale one only while another session could list it")
 	}
 	switch {
 	case a.Run != nil:
@@ -180,29 +201,39 @@ func (w *world) ask(k *key) Answer {
 		on := w.keys[slices.IndexFunc(w.keys, func(other *key) bool { return other.Key == a.Run.On })]
 		require.True(w.t, on == k || on.open, "listing opens no session of another scope")
 		require.Equal(w.t, k.class, on.class)
+		require.False(w.t, on.open && slices.ContainsFunc(w.running, func(r *run) bool {
+			return r.on == on && r.opened == on.opened && r.listing.shelf == a.Run.shelf && !r.listing.separated
+		}), "a session lists once at a time")
 		if on != k && !w.idle {
 			require.NotZero(w.t, w.catalogue.shelfOf(k.Key, k.class, method).backers().Count, "a busy session lists only again what it has listed")
 		}
-		w.running = append(w.running, &run{listing: a.Run, on: on})
+		w.running = append(w.running, &run{listing: a.Run, on: on, opened: on.opened})
 	case a.List != nil:
 		w.check(k, a)
 	default:
 		require.NotNil(w.t, a.Wait)
 		require.True(w.t, slices.ContainsFunc(w.running, func(r *run) bool { return r.listing == a.Wait }), "who waits waits for a listing")
+		require.True(w.t, !k.open || a.Wait.On == k.Key, "who has a session waits for no other")
 	}
 	return a
 }
 
-// isOpen reports whether a session of a class is open.
-func (w *world) isOpen(class string) bool {
-	return slices.ContainsFunc(w.keys, func(k *key) bool { return k.open && !k.alone && k.class == class })
+// isOpen reports whether a session is open of those who see the same as a key, with or without those that have parted.
+func (w *world) isOpen(k *key, parted bool) bool {
+	return slices.ContainsFunc(w.keys, func(other *key) bool {
+		return other.open && w.audience(other) == w.audience(k) && (parted || !other.parted)
+	})
 }
 
 // check checks what a key sees.
 func (w *world) check(k *key, a Answer) {
-	require.Equal(w.t, k.class, a.List.Digest[:len(k.class)], "only sessions with the same credentials are listed for a scope")
+	own := !k.open && a.List.Receipt.Key == k.Key // it may have been listed before the scope has set something
+	require.True(w.t, own || strings.HasPrefix(a.List.Digest, k.class+" "), "only sessions with the same credentials are listed for a scope")
 	if a.List.Private {
 		require.Equal(w.t, k.Scope, a.List.Receipt.Key.Scope, "a private list is for its scope only")
+	}
+	if by := w.catalogue.shelfOf(k.Key, k.class, method).backers().First(); a.Shared && !a.Stale && by != nil {
+		require.GreaterOrEqual(w.t, w.answered[by.list], w.announced[w.audience(k)], "a list that is not marked is of the time after the last change")
 	}
 	if !k.open {
 		return
@@ -225,11 +256,14 @@ func (w *world) answer(r *run) {
 		r.list.Until = w.now.Add(w.ttl)
 	}
 	w.note()
+	w.answered[r.list] = w.step
 }
 
 // finish reports the end of a listing. It may have failed, because its session was closed.
 func (w *world) finish(r *run, fails bool) {
 	w.running = slices.DeleteFunc(w.running, func(other *run) bool { return other == r })
+	sh := r.listing.shelf
+	before, held := sh.shared, sh.shared != nil && !sh.stale(w.now)
 	if fails || r.list == nil {
 		w.catalogue.Listed(r.listing, nil, nil, &messages.Failure{Code: messages.CodeClosed}, w.now)
 	} else {
@@ -240,12 +274,25 @@ func (w *world) finish(r *run, fails bool) {
 		w.catalogue.Listed(r.listing, of, r.list, nil, w.now)
 	}
 	<-r.listing.Done
+	if held && sh.shared != nil && sh.shared.Digest != before.Digest {
+		require.Greater(w.t, w.count(r.list.Digest), 1, "what one session lists replaces no list that is not stale")
+	}
+}
+
+// count returns how many sessions are open that have listed something since they were opened.
+func (w *world) count(list string) (n int) {
+	for _, k := range w.keys {
+		if k.open && slices.ContainsFunc(k.past, func(s seen) bool { return s.list == list }) {
+			n++
+		}
+	}
+	return n
 }
 
 // act takes a random step.
 func (w *world) act() {
 	k := w.keys[w.rand.IntN(len(w.keys))]
-	switch w.rand.IntN(16) {
+	switch w.rand.IntN(17) {
 	case 0:
 		w.change(k.class)
 	case 1:
@@ -264,6 +311,10 @@ func (w *world) act() {
 			k.own = fmt.Sprint("own ", w.rand.IntN(2))
 			w.note()
 			w.changed(k)
+		}
+	case 16:
+		if w.rand.IntN(2) == 0 {
+			w.separate(k)
 		}
 	case 4:
 		w.now = w.now.Add(time.Duration(w.rand.IntN(200)) * time.Second)
@@ -297,6 +348,28 @@ func (w *world) settle(k *key) Answer {
 	return Answer{}
 }
 
+// agree checks that what all open sessions of a class list, which are at least two, is what others of the class see.
+func (w *world) agree() {
+	have := map[string][]string{}
+	for range 2 {
+		clear(have)
+		for _, k := range w.keys {
+			if k.open {
+				have[w.audience(k)] = append(have[w.audience(k)], w.settle(k).List.Digest)
+			}
+		}
+	}
+	for _, k := range w.keys {
+		all := have[w.audience(k)]
+		if len(all) < 2 || len(slices.Compact(all)) > 1 {
+			continue
+		}
+		if shared := w.catalogue.shelfOf(k.Key, k.class, method).shared; shared != nil {
+			require.Equal(w.t, all[0], shared.Digest, "two sessions that list the same replace the list")
+		}
+	}
+}
+
 // TestScopesSeeWhatTheirSessionsHave runs servers whose lists differ by session, by credentials and by time, that
 // change while they are listed, and that announce a change to one session only.
 func TestScopesSeeWhatTheirSessionsHave(t *testing.T) {
@@ -305,6 +378,7 @@ func TestScopesSeeWhatTheirSessionsHave(t *testing.T) {
 		for range 200 {
 			w.act()
 		}
+		w.agree()
 		w.now = w.now.Add(time.Hour)
 		for _, k := range w.keys {
 			before := w.runs
@@ -314,6 +388,10 @@ func TestScopesSeeWhatTheirSessionsHave(t *testing.T) {
 			}
 			require.LessOrEqual(t, w.runs-before, len(w.keys)+1, "seed %d", seed)
 		}
+		for len(w.running) > 0 {
+			w.finish(w.running[0], true)
+		}
+		require.Empty(t, w.catalogue.running)
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}

@@ -116,9 +116,10 @@ func TestCallThatBecomesATaskIsFollowedToItsEnd(t *testing.T) {
 // Without the capability a task is no result, and the server is not told that it may answer with one.
 func TestTaskThatWasNotDeclaredIsAProtocolFailure(t *testing.T) {
 	withTasks(t, supervisor.Config{Capabilities: elicits}, func(w *taskWorld) {
-		f := w.send(call("a", "work")).fails(messages.CodeInvalid)
+		f := w.send(call("a", "hang")).fails(messages.CodeInvalid)
 		require.Contains(t, f.Detail, "missing required client capability")
 		require.Empty(t, w.tasks.Runs())
+		require.Equal(t, "at once", w.send(call("a", "work")).text(), "the server needs no task for it")
 	})
 	w := newHarness(t)
 	rude := mcp.NewServer(&mcp.Implementation{Name: "rude", Version: "1"}, nil)
@@ -155,6 +156,20 @@ func TestQuestionsOfATaskAreAnsweredByTheHandlerOfItsCall(t *testing.T) {
 		require.True(t, f.MayHaveRun)
 		time.Sleep(time.Second)
 		require.Equal(t, []string{p.cmd.RequestID()}, w.tasks.Cancelled())
+	})
+}
+
+// The questions that come before the task are asked first, and then the task is followed.
+func TestCallIsAskedForMoreBeforeItBecomesATask(t *testing.T) {
+	withTasks(t, supervisor.Config{}, func(w *taskWorld) {
+		p := w.send(call("a", "introduce", with("seconds", 9)))
+		q := w.desk.question()
+		require.Equal(t, "who?", q.Params.Message)
+		w.system.Root.Send(q.from, &messages.Elicited{Result: &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "Ada"}}})
+		require.Equal(t, "worked for Ada", p.text())
+		require.Equal(t, 1, w.tasks.Runs()[p.cmd.RequestID()])
+		require.Equal(t, 5, w.tasks.Requests("tasks/get"))
+		require.Zero(t, w.tasks.Requests("tasks/update"))
 	})
 }
 

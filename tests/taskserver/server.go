@@ -17,18 +17,23 @@ import (
 // Server is a server whose tasks outlive its processes. Its tools have an optional argument "call", and those that
 // become tasks an optional argument "seconds":
 //
-//	now          returns at once, without a task
-//	work         is completed after the seconds
+//	now          returns at once, without a task; it greets who is in its argument "name"
+//	work         is completed after the seconds; without tasks it returns at once
 //	report       is completed after two seconds
 //	fail         fails after the seconds, with a JSON-RPC error
 //	complain     is completed after the seconds, with an error of the tool
 //	confirm      asks a question, and is completed with the answer
 //	confirm_all  asks two questions, and is completed with both answers
+//	introduce    asks for a name before there is a task, and is completed with the name
 //	hang         works until it is cancelled
 //	odd          has a state that does not exist
 //
+// Some have a second name: that which the official conformance suite has for such a tool, see [Server.ASCII].
+//
 // All methods may be called from any goroutine.
 type Server struct {
+	// ASCII has the ids of tasks be ASCII, as the suite needs it: it does not encode others for a header.
+	ASCII bool
 	// Poll is how often the server wants to be asked for a task, or 0.
 	Poll time.Duration
 
@@ -55,13 +60,26 @@ func New() *Server {
 	return &Server{tasks: map[string]*task{}, runs: map[string]int{}, requests: map[string]int{}}
 }
 
+// tools are the tools by their names.
+var tools = map[string]string{
+	"now": "now", "work": "work", "report": "report", "fail": "fail", "complain": "complain", "confirm": "confirm", "confirm_all": "confirm_all",
+	"introduce": "introduce", "hang": "hang", "odd": "odd",
+	// The names of the conformance suite.
+	"greet": "now", "slow_compute": "work", "protocol_error_job": "fail", "failing_job": "complain", "confirm_delete": "confirm",
+	"multi_input": "confirm_all", "test_tool_with_task": "introduce",
+}
+
 // Handler returns a new process of the server.
 func (s *Server) Handler() http.Handler {
 	server := s.Process()
 	inner := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if method := r.Header.Get("Mcp-Method"); len(method) > 6 && method[:6] == "tasks/" && r.Header.Get("Mcp-Name") == "" {
-			s.note(method + " has no Mcp-Name")
+		if wrong := misrouted(r); wrong != nil {
+			s.note(string(wrong))
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadRequest)
+			w.Write(wrong)
+			return
 		}
 		inner.ServeHTTP(w, r)
 	})
@@ -72,10 +90,8 @@ func (s *Server) Process() *mcp.Server {
 	can := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
 	can.AddExtension("io.modelcontextprotocol/tasks", nil)
 	server := mcp.NewServer(&mcp.Implementation{Name: "tasks", Version: "1"}, &mcp.ServerOptions{Capabilities: can})
-	for _, tool := range []string{"now", "work", "report", "fail", "complain", "confirm", "confirm_all", "hang", "odd"} {
-		server.AddTool(&mcp.Tool{Name: tool, InputSchema: map[string]any{"type": "object"}}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return text("at once"), nil
-		})
+	for name := range tools {
+		server.AddTool(&mcp.Tool{Name: name, InputSchema: map[string]any{"type": "object"}}, atOnce)
 	}
 	server.AddReceivingMiddleware(s.create)
 	mcp.AddReceivingCustomMethod(server, "tasks/get", s.get)       //nolint:errcheck // no method of the SDK
@@ -132,13 +148,6 @@ func (s *Server) create(next mcp.MethodHandler) mcp.MethodHandler {
 		if !is {
 			return next(ctx, method, req)
 		}
-		if call.Params.Name == "now" {
-			s.ran(call)
-			return next(ctx, method, req)
-		}
-		if !declared(call.Params.Meta) {
-			return nil, missing()
-		}
 		var in struct {
 			Call    string  `json:"call"`
 			Seconds float64 `json:"seconds"`
@@ -146,81 +155,64 @@ func (s *Server) create(next mcp.MethodHandler) mcp.MethodHandler {
 		if err := json.Unmarshal(call.Params.Arguments, &in); len(call.Params.Arguments) > 0 && err != nil {
 			return nil, err
 		}
-		if call.Params.Name == "report" {
-			in.Seconds = 2
-		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		tool, declared := tools[call.Params.Name], declared(call.Params.Meta)
+		name := call.Params.InputResponses["name"]
+		switch {
+		case tool == "now", tool == "work" && !declared:
+			s.runs[in.Call]++
+			return next(ctx, method, req)
+		case !declared:
+			return nil, missing()
+		case tool == "introduce" && name == nil:
+			return resultOf(map[string]any{"resultType": "input_required", "requestState": "asked", "inputRequests": questions(map[string]string{"name": "who?"})}), nil
+		case tool == "introduce" && call.Params.RequestState != "asked":
+			s.wrong = append(s.wrong, "the state of the request was not sent back")
+		case tool == "report":
+			in.Seconds = 2
+		}
 		s.last++
-		now := time.Now()
-		t := &task{id: fmt.Sprintf("task/%d é", s.last), tool: call.Params.Name, call: in.Call, created: now, due: now.Add(time.Duration(in.Seconds * float64(time.Second)))}
-		switch t.tool {
+		now, id := time.Now(), "task/%d é"
+		if s.ASCII {
+			id = "task-%d"
+		}
+		t := &task{id: fmt.Sprintf(id, s.last), tool: tool, call: in.Call, created: now, due: now.Add(time.Duration(in.Seconds * float64(time.Second)))}
+		switch tool {
 		case "confirm":
 			t.asks = map[string]string{"sure": "sure?"}
 		case "confirm_all":
 			t.asks = map[string]string{"sure": "sure?", "really": "really?"}
+		case "introduce":
+			t.answers = fmt.Sprint(" for ", name.(*mcp.ElicitResult).Content["name"])
 		}
 		s.tasks[t.id] = t
 		s.runs[in.Call]++
-		return resultOf(map[string]any{"resultType": "task", "taskId": t.id, "status": "working", "createdAt": now, "lastUpdatedAt": now, "ttlMs": nil, "pollIntervalMs": s.poll()}), nil
+		return resultOf(s.described(t, "task", "working")), nil
 	}
 }
 
-// ran counts a call that is no task.
-func (s *Server) ran(call *mcp.CallToolRequest) {
+// atOnce is the result of a call that becomes no task.
+func atOnce(_ context.Context, call *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	var in struct {
-		Call string `json:"call"`
+		Name string `json:"name"`
 	}
-	if json.Unmarshal(call.Params.Arguments, &in) == nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.runs[in.Call]++
+	said := "at once"
+	if json.Unmarshal(call.Params.Arguments, &in) == nil && in.Name != "" {
+		said = "Hello, " + in.Name + "!"
 	}
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: said}}}, nil
 }
 
-// poll returns what the server says about polling, or nil.
-func (s *Server) poll() any {
-	if s.Poll == 0 {
-		return nil
+// described returns what every description of a task has.
+func (s *Server) described(t *task, resultType, status string) map[string]any {
+	fields := map[string]any{
+		"resultType": resultType, "taskId": t.id, "status": status, "createdAt": t.created, "lastUpdatedAt": t.created, "ttlMs": nil,
 	}
-	return s.Poll.Milliseconds()
-}
-
-// declared reports whether a request declares tasks.
-func declared(meta mcp.Meta) bool {
-	data, _ := json.Marshal(meta["io.modelcontextprotocol/clientCapabilities"])
-	var can mcp.ClientCapabilities
-	_ = json.Unmarshal(data, &can)
-	_, is := can.Extensions["io.modelcontextprotocol/tasks"]
-	return is
-}
-
-// missing is the error for a client that has not declared tasks.
-func missing() error {
-	return &jsonrpc.Error{Code: -32021, Message: "missing required client capability", Data: json.RawMessage(`{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}`)}
-}
-
-// params are the parameters of the methods of tasks.
-type params struct {
-	mcp.ParamsBase
-	ID      string                    `json:"taskId"`
-	Answers map[string]map[string]any `json:"inputResponses"`
-}
-
-// result is a result of any form.
-type result struct {
-	mcp.ResultBase
-	fields map[string]any
-}
-
-// MarshalJSON returns the fields.
-func (r *result) MarshalJSON() ([]byte, error) { return json.Marshal(r.fields) }
-
-// resultOf returns a result.
-func resultOf(fields map[string]any) *result { return &result{fields: fields} }
-
-func text(text string) *mcp.CallToolResult {
-	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+	if s.Poll > 0 {
+		fields["pollIntervalMs"] = s.Poll.Milliseconds()
+	}
+	return fields
 }
 
 // find returns the task of a request. The lock is held.
@@ -243,30 +235,41 @@ func (s *Server) get(_ context.Context, _ *mcp.ServerSession, p *params) (*resul
 	if err != nil {
 		return nil, err
 	}
-	state := map[string]any{"resultType": "complete", "taskId": t.id, "status": "working", "createdAt": t.created, "lastUpdatedAt": t.created, "ttlMs": nil, "pollIntervalMs": s.poll()}
+	state := s.described(t, "complete", t.status())
 	done := map[string]any{"content": []any{map[string]any{"type": "text", "text": "worked" + t.answers}}}
-	switch {
-	case t.cancelled:
-		state["status"], state["statusMessage"] = "cancelled", "as was asked"
-	case t.tool == "odd":
-		state["status"] = "pondering"
-	case len(t.asks) > 0:
-		inputs := map[string]any{}
-		for key, question := range t.asks {
-			inputs[key] = map[string]any{"method": "elicitation/create", "params": map[string]any{"message": question, "requestedSchema": map[string]any{"type": "object", "properties": map[string]any{}}}}
-		}
-		state["status"], state["inputRequests"] = "input_required", inputs
-	case t.tool == "hang" || time.Now().Before(t.due):
+	switch state["status"] {
+	case "cancelled":
+		state["statusMessage"] = "as was asked"
+	case "input_required":
+		state["inputRequests"] = questions(t.asks)
+	case "working":
 		state["statusMessage"] = "at it"
-	case t.tool == "fail":
-		state["status"], state["error"] = "failed", map[string]any{"code": -32603, "message": "the disk is full"}
-	case t.tool == "complain":
-		done["isError"] = true
-		fallthrough
-	default:
-		state["status"], state["result"] = "completed", done
+	case "failed":
+		state["error"] = map[string]any{"code": -32603, "message": "the disk is full"}
+	case "completed":
+		if t.tool == "complain" {
+			done["isError"] = true
+		}
+		state["result"] = done
 	}
 	return resultOf(state), nil
+}
+
+// status returns the state of a task.
+func (t *task) status() string {
+	switch {
+	case t.cancelled:
+		return "cancelled"
+	case t.tool == "odd":
+		return "pondering"
+	case len(t.asks) > 0:
+		return "input_required"
+	case t.tool == "hang" || time.Now().Before(t.due):
+		return "working"
+	case t.tool == "fail":
+		return "failed"
+	}
+	return "completed"
 }
 
 func (s *Server) update(_ context.Context, _ *mcp.ServerSession, p *params) (*result, error) {
@@ -294,17 +297,9 @@ func (s *Server) cancel(_ context.Context, _ *mcp.ServerSession, p *params) (*re
 	if err != nil {
 		return nil, err
 	}
-	t.cancelled = true
-	s.cancelled = append(s.cancelled, t.call)
-	return resultOf(map[string]any{"resultType": "complete"}), nil
-}
-
-// Always is the middleware of a server that answers each call with a task, whether or not its client has declared tasks.
-func Always(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		if _, is := req.(*mcp.CallToolRequest); !is {
-			return next(ctx, method, req)
-		}
-		return resultOf(map[string]any{"resultType": "task", "taskId": "1", "status": "working", "createdAt": time.Now(), "lastUpdatedAt": time.Now(), "ttlMs": nil}), nil
+	if status := t.status(); !t.cancelled && status != "completed" && status != "failed" {
+		t.cancelled = true
+		s.cancelled = append(s.cancelled, t.call)
 	}
+	return resultOf(map[string]any{"resultType": "complete"}), nil
 }

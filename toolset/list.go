@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -14,11 +15,13 @@ import (
 )
 
 // list is the last known list of one server's tools. The toolset's mutex guards all
-// fields but the first three, which never change.
+// fields but the first four, which never change.
 type list struct {
 	key    messages.Key
 	server Server // with the name and the scope of the key
 	fetch  singleflight.Group
+	// changes counts the events of any scope that may have changed the list: all lists of the server share it.
+	changes *atomic.Uint64
 
 	tools []*Tool // of the last list; read-only
 	known []*Tool // as tools, but kept while the supervisor does not know the server
@@ -26,9 +29,9 @@ type list struct {
 	watch bool    // a watch waits for the server, see [Toolset.watch]
 	away  error   // the server is down, and was waited for; nil once the list was fetched, or the watch has ended
 
-	wanted, seen uint64    // how many events may have changed the list, and how many it reflects
-	opened, on   session   // the last one that was opened, and the one that was listed, if that is the key's own
-	until        time.Time // when the list must be asked for again, or zero
+	news, seen uint64    // how many other events may have changed the list, and how many events it reflects in all
+	opened, on session   // the last one that was opened, and the one that was listed, if that is the key's own
+	until      time.Time // when the list must be asked for again, or zero
 }
 
 // session is one MCP session of a key.
@@ -37,10 +40,13 @@ type session struct {
 	generation uint64
 }
 
+// wanted returns how many events may have changed the list.
+func (l *list) wanted() uint64 { return l.news + l.changes.Load() }
+
 // stale reports whether the tools must be asked for again. The catalogue of the supervisor knows whether they must be
 // listed again.
 func (l *list) stale() bool {
-	return l.seen != l.wanted || !l.until.IsZero() && !time.Now().Before(l.until)
+	return l.seen != l.wanted() || !l.until.IsZero() && !time.Now().Before(l.until)
 }
 
 // join returns a channel that gets the end of the fetch of a list that must be fetched,
@@ -59,7 +65,7 @@ func (t *Toolset) join(ctx context.Context, l *list) <-chan singleflight.Result 
 // fetch fetches a list. No caller's context ends it.
 func (t *Toolset) fetch(ctx context.Context, l *list) error {
 	t.mu.Lock()
-	seen := l.wanted // the reply reflects all events so far
+	seen := l.wanted() // the reply reflects all events so far
 	t.mu.Unlock()
 	reply, err := t.client.Do(ctx, &messages.ListTools{Header: messages.To(l.key.Server, l.key.Scope), Shared: true})
 	var listed *messages.ToolList
@@ -91,7 +97,7 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 			}
 		}
 		l.on = session{listed.Supervisor, listed.Generation}
-		if l.wanted == seen+1 && l.opened == l.on { // the event is that of the session which was opened for the list
+		if l.wanted() == seen+1 && l.opened == l.on { // the event is that of the session which was opened for the list
 			seen++
 		}
 		l.tools, l.known, l.begun, l.seen, l.until = tools, tools, true, seen, from.Until
@@ -133,7 +139,7 @@ func (t *Toolset) watch(l *list) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		l.watch, l.away = false, nil
-		l.wanted++
+		l.news++
 	}()
 }
 
@@ -220,34 +226,15 @@ func (t *Toolset) late(ctx context.Context, l *list, waited time.Duration) *mess
 	return f
 }
 
-// onEvent records events after which the catalogue may have another list.
-func (t *Toolset) onEvent(event messages.Event) {
-	stamp := event.GetStamp()
-	switch e := event.(type) {
-	case *messages.ToolsChanged, *messages.SessionClosed: // of any scope
-		t.mark(stamp.Key.Server)
-	case *messages.CatalogueChanged:
-		if e.Method == "tools/list" {
-			t.mark(stamp.Key.Server)
-		}
-	case *messages.SessionOpened, *messages.SessionRestarted: // also if it was resumed: notifications in between are lost
-		t.onOpened(stamp, event)
-	}
-}
-
 // onOpened asks for the list of a session that has opened at once, so that what it has is known beside the call that
 // has opened it.
-func (t *Toolset) onOpened(stamp messages.Stamp, event messages.Event) {
-	l := t.listOf(stamp.Key)
-	if l == nil {
-		return
-	}
+func (t *Toolset) onOpened(l *list, stamp messages.Stamp, event messages.Event) {
 	_, restarted := event.(*messages.SessionRestarted)
 	t.mu.Lock()
 	l.opened = session{stamp.Supervisor, stamp.Generation}
 	known, begun := l.on == l.opened && !restarted, l.begun
 	if !known {
-		l.wanted++
+		l.news++
 	}
 	t.mu.Unlock()
 	if begun && !known {
@@ -262,7 +249,7 @@ func (t *Toolset) mark(server string) {
 	defer t.mu.Unlock()
 	for _, l := range t.lists {
 		if l.key.Server == server {
-			l.wanted++
+			l.news++
 		}
 	}
 }

@@ -13,12 +13,15 @@ import (
 
 // Pool has a [Toolset] for each scope in use, such as a conversation of which nobody says when it ends.
 // A toolset that is not used for some time is closed, and [Pool.Get] then makes a new one. Its methods
-// may be called from any goroutine. Close it: until then its toolsets are subscribed to events.
+// may be called from any goroutine. Close it: until then it is subscribed to events.
 type Pool struct {
 	system *actor.ActorSystem
 	source Source
 	cfg    PoolConfig
 	owners owners
+
+	feed        *feed // of all toolsets
+	unsubscribe func()
 
 	mu     sync.Mutex // never held while a toolset is closed
 	closed bool
@@ -62,6 +65,8 @@ func NewPool(system *actor.ActorSystem, source Source, cfg PoolConfig) (*Pool, e
 	}
 	p := &Pool{system: source.System(), source: source, cfg: cfg, scopes: map[string]*pooled{}, told: map[string]sessions{}}
 	p.owners = owners{system: p.system, ended: p.end}
+	p.feed = newFeed()
+	p.unsubscribe = source.Subscribe(p.feed.onEvent)
 	return p, nil
 }
 
@@ -95,7 +100,7 @@ func (p *Pool) get(scope string, owner *actor.PID) (*Toolset, error) {
 	if one == nil || !one.tools.touch() {
 		cfg := p.cfg.Config(scope)
 		cfg.Scope = scope
-		t, err := New(p.system, p.source, cfg)
+		t, err := newToolset(p.system, p.source, cfg, p.feed)
 		if err != nil {
 			return nil, err
 		}
@@ -166,6 +171,7 @@ func (p *Pool) Close() {
 	p.mu.Lock()
 	p.closed = true
 	p.mu.Unlock()
+	p.unsubscribe()
 	p.remove(func(string, *pooled) bool { return true })
 	p.owners.close()
 }

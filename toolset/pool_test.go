@@ -75,6 +75,35 @@ func TestPoolHasOneToolsetForEachScopeInUse(t *testing.T) {
 	})
 }
 
+// However many toolsets there are, the pool has one subscription, and an event of a key is told to the toolset of its scope.
+func TestToolsetsOfAPoolHearOfEventsTogether(t *testing.T) {
+	pooled(t, toolset.PoolConfig{IdleTimeout: -1}, func(ctx context.Context, w *world, _ *person, pool *toolset.Pool) {
+		before := w.system.EventStream.Length()
+		names := func(scope string) (names []string) {
+			tools, err := pool.Get(scope)
+			require.NoError(w, err)
+			set, err := tools.Tools(ctx)
+			require.NoError(w, err)
+			for _, tool := range set.Tools {
+				names = append(names, tool.Original)
+			}
+			return names
+		}
+		require.Equal(w, []string{"a", "b"}, names("a"))
+		require.Equal(w, names("a"), names("b"))
+		require.Equal(w, before, w.system.EventStream.Length())
+		w.one.add("d")
+		w.changed("one")
+		require.Equal(w, []string{"a", "b", "d"}, names("a"))
+		require.Equal(w, names("a"), names("b"))
+		pool.Remove("a")
+		w.one.add("e")
+		w.changed("one")
+		require.Equal(w, []string{"a", "b", "d", "e"}, names("b"))
+		require.Equal(w, names("b"), names("a"), "it is a new one")
+	})
+}
+
 func TestModelOfAnIdleConversationIsToldThatItsStateIsGone(t *testing.T) {
 	pooled(t, toolset.PoolConfig{}, func(ctx context.Context, w *world, p *person, pool *toolset.Pool) {
 		call := func() string {

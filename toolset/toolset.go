@@ -35,7 +35,8 @@ type Toolset struct {
 	source      Source
 	client      *supervisor.Client
 	system      *actor.ActorSystem
-	unsubscribe func()
+	feed        *feed
+	unsubscribe func()                           // the feed, if it is only that of the toolset
 	changed     *relay.Relay[*DefinitionChanged] // to the EventStream
 	ctx         context.Context                  // of all fetches
 	cancel      context.CancelFunc
@@ -58,12 +59,23 @@ type Toolset struct {
 // error names the fields of cfg that are wrong, or says that the source is not started or runs in
 // another system. A server that the source does not know is in [Set.Missing].
 func New(system *actor.ActorSystem, source Source, cfg Config) (*Toolset, error) {
+	feed := newFeed()
+	t, err := newToolset(system, source, cfg, feed)
+	if err != nil {
+		return nil, err
+	}
+	t.unsubscribe = source.Subscribe(feed.onEvent)
+	return t, nil
+}
+
+// newToolset returns a toolset that a feed tells of events.
+func newToolset(system *actor.ActorSystem, source Source, cfg Config, feed *feed) (*Toolset, error) {
 	cfg = cfg.withDefaults()
 	if err := errors.Join(isUsable(system, source), cfg.validate()); err != nil {
 		return nil, err
 	}
 	system = source.System()
-	t := &Toolset{cfg: cfg, source: source, client: source.Client(), system: system, used: time.Now(), told: sessions{}}
+	t := &Toolset{cfg: cfg, source: source, client: source.Client(), system: system, feed: feed, used: time.Now(), told: sessions{}}
 	t.pending = newPendingCalls(cfg)
 	t.process = newProcess(t)
 	t.changed = relay.New(maxEvents, func(e *DefinitionChanged) { system.EventStream.Publish(e) }, func(n uint64) {
@@ -72,8 +84,8 @@ func New(system *actor.ActorSystem, source Source, cfg Config) (*Toolset, error)
 		system.Logger().Error("event handler panicked", slog.Any("reason", reason), slog.String("stack", string(stack)))
 	})
 	t.ctx, t.cancel = context.WithCancel(context.Background())
+	t.unsubscribe = func() {}
 	t.arrange(source.Servers())
-	t.unsubscribe = source.Subscribe(t.onEvent)
 	return t, nil
 }
 
@@ -105,10 +117,17 @@ func (t *Toolset) arrange(names []string) {
 			l := before[name]
 			if l == nil {
 				srv := entry.of(name, t.cfg.Scope)
-				l = &list{key: messages.Key{Server: name, Scope: srv.Scope}, server: srv, wanted: 1}
+				l = &list{key: messages.Key{Server: name, Scope: srv.Scope}, server: srv, changes: t.feed.changesOf(name), news: 1}
+				if t.ctx.Err() == nil { // else nobody would remove it
+					t.feed.add(t, l)
+				}
 			}
 			t.lists = append(t.lists, l)
+			delete(before, name)
 		}
+	}
+	for _, l := range before {
+		t.feed.remove(l)
 	}
 }
 
@@ -131,6 +150,11 @@ func (t *Toolset) Close() {
 	}
 	t.cancel()
 	t.unsubscribe()
+	t.mu.Lock()
+	for _, l := range t.lists {
+		t.feed.remove(l)
+	}
+	t.mu.Unlock()
 	t.process.close()
 }
 

@@ -197,9 +197,12 @@ func TestSessionsOfOtherMembersMakeAListStale(t *testing.T) {
 		tools, err := toolset.New(w.system, source, toolset.Config{Scope: "s", Servers: []toolset.Server{{Name: "one"}}})
 		require.NoError(w, err)
 		defer tools.Close()
-		asks := func() int {
+		asks := func(events ...messages.Event) int {
 			before, err := w.sup.Client().Inspect(ctx)
 			require.NoError(w, err)
+			for _, event := range events {
+				source.handle(event) // may ask at once, beside Tools
+			}
 			_, err = tools.Tools(ctx)
 			require.NoError(w, err)
 			synctest.Wait() // until the events of the session have arrived
@@ -219,12 +222,10 @@ func TestSessionsOfOtherMembersMakeAListStale(t *testing.T) {
 			&messages.SessionClosed{Stamp: at(6)},
 			&messages.SessionOpened{Stamp: at(1)}, // its process has started again
 		} {
-			source.handle(event)
-			require.Equal(w, 1, asks(), "%T", event)
+			require.Equal(w, 1, asks(event), "%T", event)
 			require.Equal(w, 0, asks())
 		}
-		source.handle(&messages.SessionEvicted{Stamp: at(1)})
-		require.Equal(w, 0, asks())
+		require.Equal(w, 0, asks(&messages.SessionEvicted{Stamp: at(1)}))
 		require.Equal(w, 1, w.one.listed(), "the catalogue knows that nothing has changed")
 	})
 }

@@ -10,6 +10,9 @@
 // for Go that is made for them, and compares the outcome with that of this server itself. What
 // differs is in serve.json, with the reason.
 //
+// Since the suites have scenarios of tasks (SEP-2663) for servers only, they check the server that the tests of tasks run
+// against, package taskserver.
+//
 // The script install gets the suites; the tests have the build tag conformance, and
 // need Linux:
 //

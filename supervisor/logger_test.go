@@ -59,3 +59,15 @@ func TestSlogLoggerHasTheLevelOfTheHandler(t *testing.T) {
 		require.Equal(t, zerolog.Disabled, SlogLogger(silent).GetLevel())
 	}
 }
+
+func TestSystemOfItsOwnIsQuiet(t *testing.T) {
+	cfg := Config{Servers: []Server{{Name: "s", URL: "http://127.0.0.1:1/"}}}
+	one, err := Start(nil, cfg)
+	require.NoError(t, err)
+	other, err := Start(nil, cfg)
+	require.NoError(t, err)
+	require.False(t, one.System().Logger().Enabled(t.Context(), slog.LevelError))
+	require.NotSame(t, one.System(), other.System())
+	require.NoError(t, one.Stop(t.Context()))
+	require.NoError(t, other.Stop(t.Context()))
+}

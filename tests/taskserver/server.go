@@ -78,7 +78,7 @@ func (s *Server) Handler() http.Handler {
 			s.note(string(wrong))
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusBadRequest)
-			w.Write(wrong)
+			w.Write(wrong) //nolint:errcheck // the client may be gone
 			return
 		}
 		inner.ServeHTTP(w, r)

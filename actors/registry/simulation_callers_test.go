@@ -136,15 +136,18 @@ func (s *simulation) newCall(key messages.Key) *messages.CallTool {
 }
 
 // serially sends calls of a scope that nobody else uses, each after the reply to the one before: there is never more
-// than one, so none is busy for its session.
+// than one, so none is busy for its session. A call that a process has answered as it stopped may still run on another one.
 func (s *simulation) serially(n int, key messages.Key) {
 	if n == 0 || s.isStopping {
 		return
 	}
 	op := s.newCall(key)
 	s.do(op, func(reply any) {
-		if f, failed := reply.(*messages.Failure); failed && f.Code == messages.CodeBusy && strings.Contains(f.Detail, "this session") {
+		switch f, failed := reply.(*messages.Failure); {
+		case failed && f.Code == messages.CodeBusy && strings.Contains(f.Detail, "this session"):
 			s.violate("busy with one call", "%s: one call after the other is busy: %s", op.ID, f.Detail)
+		case failed && f.Code == messages.CodeClosed && f.MayHaveRun:
+			return
 		}
 		s.serially(n-1, key)
 	})

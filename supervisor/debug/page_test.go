@@ -196,11 +196,20 @@ var allEvents = []struct {
 	{&messages.SessionRestarted{Elapsed: 20 * time.Second, Lifetime: 3 * time.Hour}, "session_restarted", "restarted: after 20 s, the session before was open for 3 h"},
 	{&messages.SessionRestarted{Elapsed: 3 * time.Minute, Attached: true}, "session_restarted", "restarted: after 3 min, resumed with its state"},
 	{&messages.CallReplayed{Method: "tools/call", Target: "buy", Attempt: 2}, "call_replayed", "call replayed: tools/call buy, run 2"},
+	{taskIs("working"), "task_changed", "task working: tools/call report"},
+	{taskIs("input_required"), "task_changed", "task input required: tools/call report"},
+	{taskIs("completed"), "task_changed", "task completed: tools/call report"},
+	{taskIs("failed"), "task_changed", "task failed: tools/call report"},
+	{taskIs("cancelled"), "task_changed", "task cancelled: tools/call report"},
 	{&messages.SessionGaveUp{Cause: "401", RetryAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, "session_gave_up", "given up: until 03:04:05: 401"},
 	{&messages.SessionEvicted{Reason: messages.EvictTenantQuota}, "session_evicted", "evicted: for the quota of the tenant"},
 	{&messages.SessionClosed{Lifetime: 50 * time.Hour}, "session_closed", "closed: was open for 2 d"},
 	{&messages.SessionClosed{Cause: "timeout"}, "session_closed", "closed: not closed on the server: timeout"},
 	{&messages.OwnerTerminated{Owner: "nonhost/$1", Scopes: []string{"a", "b"}, Cancelled: 2}, "owner_terminated", "owner terminated: nonhost/$1; 2 operations cancelled; scopes: a, b"},
+}
+
+func taskIs(status string) *messages.TaskChanged {
+	return &messages.TaskChanged{Operation: messages.OperationRef{ID: "1", Method: "tools/call", Target: "report"}, Status: status, Message: "of the server"}
 }
 
 func TestEveryEventIsSaidInWordsAndAsJSON(t *testing.T) {

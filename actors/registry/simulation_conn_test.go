@@ -240,10 +240,12 @@ func (c *simConn) settle(ctx context.Context, label string) error {
 	if c.req.Admit == nil || c.Resume() == nil || c.p.adoptable[c.key] != nil || c.control != nil {
 		return doubt
 	}
-	opened, ended, err := c.req.Admit(ctx)
+	opened, tell, err := c.req.Admit(ctx)
 	if err != nil {
 		return doubt
 	}
+	c.p.controls++
+	ended := func() { c.p.controls--; tell() }
 	c.p.work(ctx, "second session of "+label, nil)
 	opened()
 	c.p.controlled[c.key] = true

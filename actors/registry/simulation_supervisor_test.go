@@ -30,6 +30,7 @@ type supervisor struct {
 
 	servers    map[string]mcpbridge.Server // as its dialer knows them
 	live       map[messages.Key]int        // transports, but controls
+	controls   int                         // that have not ended
 	total      int
 	tenants    map[string]int            // the same, by tenant
 	dialing    map[string]int            // by server and address

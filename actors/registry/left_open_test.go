@@ -169,3 +169,28 @@ func TestASessionInTheStoreIsNotClosedOnceAnotherMemberHasItsKey(t *testing.T) {
 	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store = s, s })
 	require.True(t, s.record.Valid())
 }
+
+// replacing is a store that gets another session of the key, left open by another process, as the one that it has is closed.
+type replacing struct {
+	oneRecord
+	closed *resumable
+}
+
+func (r *replacing) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+	other := *req.Resume
+	other.SessionID = "other"
+	return r.closed, r.Save(ctx, r.key, &mcpbridge.Record{Resume: other, Generation: 2})
+}
+
+// What closes what the store has of a key forgets that session only.
+func TestASessionThatTheStoreGetsWhileAnotherIsClosedIsNotForgotten(t *testing.T) {
+	s := &replacing{oneRecord: oneRecord{key: messages.Key{Server: "s", Scope: "stored"}}}
+	s.record = &mcpbridge.Record{Resume: *(&resumable{}).Resume(), Generation: 3}
+	inWatchedRegistry(t, func(w *watchedRegistry) {
+		s.closed = new(scripted).opensResumable()
+		s.closed.isAttached = true
+		require.Empty(t, (<-w.send(&messages.CloseScope{Scope: "stored"}).Reply).(*messages.Closed).Left)
+		require.True(t, s.closed.isClosed.Load())
+		require.Equal(t, "other", s.record.SessionID)
+	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store = s, s })
+}

@@ -62,8 +62,9 @@ const (
 	defaultPoll, minPoll, maxPoll = time.Second, 50 * time.Millisecond, time.Minute
 )
 
-// Decode decodes a task.
-func Decode(raw []byte) (*Task, error) {
+// Decode decodes a task. If it is new, it has the state in which its server has created it: that may be one in which it is
+// over, but its result or error comes with [Get].
+func Decode(raw []byte, isNew bool) (*Task, error) {
 	var wire struct {
 		ID      string              `json:"taskId"`
 		Status  Status              `json:"status"`
@@ -81,9 +82,9 @@ func Decode(raw []byte) (*Task, error) {
 	switch {
 	case t.ID == "" || len(t.ID) > maxID:
 		return nil, fmt.Errorf("its taskId has %d bytes; 1 to %d are accepted", len(t.ID), maxID)
-	case t.Status == Completed && len(t.Result) == 0:
+	case !isNew && t.Status == Completed && len(t.Result) == 0:
 		return nil, errors.New("it is completed, and has no result")
-	case t.Status == Failed && t.Error == nil:
+	case !isNew && t.Status == Failed && t.Error == nil:
 		return nil, errors.New("it has failed, and has no error")
 	}
 	switch t.Status {
@@ -97,8 +98,11 @@ func Decode(raw []byte) (*Task, error) {
 func (t *Task) IsOver() bool { return t.Status != Working && t.Status != InputRequired }
 
 // Pause returns how long to wait before the server is asked for the task again. It grows with the number of attempts
-// that have failed since the last answer.
+// that have failed since the last answer. A new task that is over already is asked for at once.
 func (t *Task) Pause(failed int) time.Duration {
+	if t.IsOver() && failed == 0 {
+		return 0
+	}
 	pause := t.poll
 	if pause == 0 {
 		pause = defaultPoll

@@ -11,7 +11,7 @@ import (
 func TestTaskIsWhatItsServerDescribes(t *testing.T) {
 	task, err := Decode([]byte(`{"resultType": "complete", "taskId": "1", "status": "input_required", "statusMessage": "asks", "createdAt": "2026-11-24T12:00:00Z",
 		"lastUpdatedAt": "2026-11-24T12:00:00Z", "ttlMs": null, "pollIntervalMs": 1500,
-		"inputRequests": {"name": {"method": "elicitation/create", "params": {"message": "who?", "requestedSchema": {"type": "object", "properties": {}}}}}}`))
+		"inputRequests": {"name": {"method": "elicitation/create", "params": {"message": "who?", "requestedSchema": {"type": "object", "properties": {}}}}}}`), false)
 	require.NoError(t, err)
 	require.Equal(t, "1", task.ID)
 	require.Equal(t, InputRequired, task.Status)
@@ -19,7 +19,7 @@ func TestTaskIsWhatItsServerDescribes(t *testing.T) {
 	require.Contains(t, task.Inputs, "name")
 	require.Equal(t, 1500*time.Millisecond, task.Pause(0))
 	for status, over := range map[Status]bool{Working: false, Cancelled: true} {
-		task, err := Decode([]byte(`{"taskId": "1", "status": "` + string(status) + `"}`))
+		task, err := Decode([]byte(`{"taskId": "1", "status": "`+string(status)+`"}`), false)
 		require.NoError(t, err)
 		require.Equal(t, over, task.IsOver())
 	}
@@ -36,8 +36,19 @@ func TestTaskThatIsNoneIsRefused(t *testing.T) {
 		`{"taskId": 1, "status": "working"}`:                                   "taskId",
 		`{"task": {"taskId": "1"}, "ttl": 10}`:                                 "its taskId has 0 bytes", // that of protocol 2025-11-25
 	} {
-		_, err := Decode([]byte(raw))
+		_, err := Decode([]byte(raw), false)
 		require.ErrorContains(t, err, want)
+	}
+}
+
+// A server may create a task that is over already. What has become of it comes with its state.
+func TestNewTaskMayBeOver(t *testing.T) {
+	for _, status := range []Status{Completed, Failed, Cancelled} {
+		task, err := Decode([]byte(`{"taskId": "1", "status": "`+string(status)+`", "pollIntervalMs": 60000}`), true)
+		require.NoError(t, err)
+		require.True(t, task.IsOver())
+		require.Zero(t, task.Pause(0))
+		require.Equal(t, time.Minute, task.Pause(1))
 	}
 }
 
@@ -51,7 +62,7 @@ func TestPauseIsWhatTheServerWants(t *testing.T) {
 		`, "pollIntervalMs": 2500`:  {2500 * time.Millisecond, 5 * time.Second, time.Minute},
 		`, "pollIntervalMs": 1e300`: {time.Minute, time.Minute, time.Minute},
 	} {
-		task, err := Decode([]byte(`{"taskId": "1", "status": "working"` + interval + `}`))
+		task, err := Decode([]byte(`{"taskId": "1", "status": "working"`+interval+`}`), true)
 		require.NoError(t, err)
 		require.Equal(t, want, []time.Duration{task.Pause(0), task.Pause(1), task.Pause(1000)}, interval)
 	}

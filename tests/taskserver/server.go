@@ -27,6 +27,8 @@ import (
 //	introduce    asks for a name before there is a task, and is completed with the name
 //	hang         works until it is cancelled
 //	odd          has a state that does not exist
+//	instant      is completed when it becomes a task
+//	mixed_up     is mistaken for another task
 //
 // Some have a second name: that which the official conformance suite has for such a tool, see [Server.ASCII].
 //
@@ -63,7 +65,7 @@ func New() *Server {
 // tools are the tools by their names.
 var tools = map[string]string{
 	"now": "now", "work": "work", "report": "report", "fail": "fail", "complain": "complain", "confirm": "confirm", "confirm_all": "confirm_all",
-	"introduce": "introduce", "hang": "hang", "odd": "odd",
+	"introduce": "introduce", "hang": "hang", "odd": "odd", "instant": "instant", "mixed_up": "mixed_up",
 	// The names of the conformance suite.
 	"greet": "now", "slow_compute": "work", "protocol_error_job": "fail", "failing_job": "complain", "confirm_delete": "confirm",
 	"multi_input": "confirm_all", "test_tool_with_task": "introduce",
@@ -188,7 +190,11 @@ func (s *Server) create(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		s.tasks[t.id] = t
 		s.runs[in.Call]++
-		return resultOf(s.described(t, "task", "working")), nil
+		seed := "working"
+		if tool == "instant" {
+			seed = "completed"
+		}
+		return resultOf(s.described(t, "task", seed)), nil
 	}
 }
 
@@ -237,6 +243,9 @@ func (s *Server) get(_ context.Context, _ *mcp.ServerSession, p *params) (*resul
 	}
 	state := s.described(t, "complete", t.status())
 	done := map[string]any{"content": []any{map[string]any{"type": "text", "text": "worked" + t.answers}}}
+	if t.tool == "mixed_up" {
+		state["taskId"] = "another"
+	}
 	switch state["status"] {
 	case "cancelled":
 		state["statusMessage"] = "as was asked"

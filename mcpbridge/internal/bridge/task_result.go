@@ -21,7 +21,7 @@ func taskIn(raw []byte, method string, declared bool) error {
 	if !declared || method != "tools/call" || !results.IsOfType(raw, tasks.ResultType) {
 		return nil
 	}
-	task, err := tasks.Decode(raw)
+	task, err := tasks.Decode(raw, true)
 	if err != nil {
 		return wrongTask(err)
 	}

@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -45,9 +46,12 @@ func (c *conn) runTask(ctx context.Context, ex *wire.Exchange, op tasks.Operatio
 	if _, asks := op.(*tasks.Get); err != nil || !asks {
 		return &messages.Ack{}, err
 	}
-	task, err := tasks.Decode(result.raw)
+	task, err := tasks.Decode(result.raw, false)
 	if err != nil {
 		return nil, wrongTask(err)
+	}
+	if task.ID != op.Task() {
+		return nil, wrongTask(errors.New("the server has answered with another one"))
 	}
 	switch task.Status {
 	case tasks.Completed:

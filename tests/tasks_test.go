@@ -278,6 +278,9 @@ func TestDurableCallOutlivesOurProcess(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		t.Run(fmt.Sprint("dies=", dies), func(t *testing.T) {
 			store := new(resume.Memory)
+		w.tasks.Poll = 10 * time.Second
+		require.Equal(t, "worked", w.send(call("a", "work", with("seconds", 60), quiet(5*time.Second))).text(), "it is not asked for more often")
+		w.tasks.Poll = 2 * time.Second
 			withTasks(t, supervisor.Config{Store: store}, func(w *taskWorld) {
 				p := w.send(call("a", "work", with("seconds", 60), durable("report-7")))
 				time.Sleep(5 * time.Second)

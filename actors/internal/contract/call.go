@@ -57,10 +57,15 @@ type Call struct {
 	Ctx     *callctx.Context // cancelled at the deadline, by the session
 }
 
-// Hear notes that something was heard of the call while it runs, or that it begins to run.
+// Hear notes that something was heard of the call while it runs, or that it begins to run. While a task is not asked
+// for, nothing can be heard of it.
 func (k *Call) Hear(now time.Time) {
-	if quiet := k.Op.Head().Quiet; quiet > 0 {
-		k.quietAt = now.Add(quiet)
+	quiet := k.Op.Head().Quiet
+	if quiet <= 0 {
+		return
+	}
+	if k.quietAt = now.Add(quiet); k.Task != nil {
+		k.quietAt = k.quietAt.Add(k.Task.Pause(0))
 	}
 }
 

@@ -165,6 +165,19 @@ func TestQuestionsOfATaskAreAnsweredByTheHandlerOfItsCall(t *testing.T) {
 	})
 }
 
+// A server that does not take the answers for now is asked for the task at its pace, however fast the handler answers.
+func TestAnswersThatAreNotTakenAreGivenAgainLater(t *testing.T) {
+	withTasks(t, supervisor.Config{}, func(w *taskWorld) {
+		w.local.Inject("tasks/update", faults.Times(3, faults.Refuse(429, "")))
+		p := w.send(call("a", "confirm"))
+		for range 4 {
+			w.desk.question().accept()
+		}
+		require.Contains(t, p.text(), "sure=accept")
+		require.Equal(t, 14*time.Second, p.answeredAt.Sub(p.sent), "4 s after each answer that is not taken")
+	})
+}
+
 // The questions that come before the task are asked first, and then the task is followed.
 func TestCallIsAskedForMoreBeforeItBecomesATask(t *testing.T) {
 	withTasks(t, supervisor.Config{}, func(w *taskWorld) {

@@ -94,6 +94,10 @@ func (k *Call) follow(ctx context.Context, conn mcpbridge.Conn, task *tasks.Task
 			if timer.Stop(); asking.over(err) != nil {
 				return nil, err
 			}
+			if e := mcpbridge.AsError(err); e != nil && isPassing(e) {
+				pause = max(task.Pause(1), e.RetryAfter)
+				continue
+			}
 		}
 		result, err := conn.Do(ctx, &tasks.Get{Header: h, ID: task.ID})
 		e := mcpbridge.AsError(err)

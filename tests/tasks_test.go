@@ -278,6 +278,9 @@ func TestTaskThatIsForgottenIsLost(t *testing.T) {
 func TestTaskThatIsAnsweredForIsNotQuiet(t *testing.T) {
 	withTasks(t, supervisor.Config{}, func(w *taskWorld) {
 		require.Equal(t, "worked", w.send(call("a", "work", with("seconds", 60), quiet(5*time.Second))).text())
+		w.tasks.Poll = 10 * time.Second
+		require.Equal(t, "worked", w.send(call("a", "work", with("seconds", 60), quiet(5*time.Second))).text(), "it is not asked for more often")
+		w.tasks.Poll = 2 * time.Second
 		p := w.send(call("a", "work", with("seconds", 60), quiet(5*time.Second)))
 		time.Sleep(3 * time.Second)
 		w.local.Inject("tasks/get", faults.Hang())
@@ -291,9 +294,6 @@ func TestDurableCallOutlivesOurProcess(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		t.Run(fmt.Sprint("dies=", dies), func(t *testing.T) {
 			store := new(resume.Memory)
-		w.tasks.Poll = 10 * time.Second
-		require.Equal(t, "worked", w.send(call("a", "work", with("seconds", 60), quiet(5*time.Second))).text(), "it is not asked for more often")
-		w.tasks.Poll = 2 * time.Second
 			withTasks(t, supervisor.Config{Store: store}, func(w *taskWorld) {
 				p := w.send(call("a", "work", with("seconds", 60), durable("report-7")))
 				time.Sleep(5 * time.Second)
@@ -346,5 +346,20 @@ func TestDurableCallThatMayHaveRunIsLost(t *testing.T) {
 	withTasks(t, supervisor.Config{}, func(w *taskWorld) {
 		require.Contains(t, w.send(call("a", "work", durable("1"))).fails(messages.CodeInvalid).Detail, "no store")
 		require.Empty(t, w.tasks.Runs())
+	})
+}
+
+// The second call waits for the first one, and then has its result.
+func TestDurableCallThatIsAskedTwiceAtOnceRunsOnce(t *testing.T) {
+	withTasks(t, supervisor.Config{Store: new(resume.Memory)}, func(w *taskWorld) {
+		first := w.send(call("a", "work", with("seconds", 9), durable("1")))
+		second := w.send(call("a", "work", with("seconds", 9), durable("1")))
+		other := w.send(call("a", "work", with("seconds", 9), durable("2")))
+		require.Equal(t, "worked", first.text())
+		require.Equal(t, "worked", other.text())
+		require.Equal(t, "worked", second.text())
+		require.Equal(t, 10*time.Second, other.answeredAt.Sub(other.sent), "it waits for no other call")
+		require.Equal(t, 1, w.tasks.Runs()["1"])
+		w.executed = nil // the two calls of one id are one call to the verifier
 	})
 }

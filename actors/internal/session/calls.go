@@ -30,6 +30,9 @@ func (s *session) startParked(c actor.Context) {
 		if uri, is := k.Subscription(); is && s.subscribing[uri] {
 			continue
 		}
+		if k.IsDurable() && s.runsAlready(k) {
+			continue
+		}
 		if k.NeedsHint && !s.decideReplay(c, k) {
 			continue
 		}
@@ -45,6 +48,16 @@ func (s *session) startParked(c actor.Context) {
 		}
 		s.start(c, k)
 	}
+}
+
+// runsAlready reports whether a durable call runs that has the same id as another one.
+func (s *session) runsAlready(k *contract.Call) bool {
+	for other := range s.running.All() {
+		if other.IsDurable() && other.Op.RequestID() == k.Op.RequestID() {
+			return true
+		}
+	}
+	return false
 }
 
 // start runs a call on the connection.

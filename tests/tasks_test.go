@@ -363,3 +363,17 @@ func TestDurableCallThatIsAskedTwiceAtOnceRunsOnce(t *testing.T) {
 		w.executed = nil // the two calls of one id are one call to the verifier
 	})
 }
+
+// panicking are arguments that cannot be encoded.
+type panicking struct{}
+
+func (panicking) MarshalJSON() ([]byte, error) { panic("arguments") }
+
+func TestDurableCallWithArgumentsThatPanicFails(t *testing.T) {
+	withTasks(t, supervisor.Config{Store: new(resume.Memory)}, func(w *taskWorld) {
+		cmd := call("a", "work", durable("1"))
+		cmd.Params.Arguments = panicking{}
+		w.send(cmd).fails(messages.CodeInternal)
+		require.Equal(t, "worked", w.send(call("a", "work", durable("2"))).text())
+	})
+}

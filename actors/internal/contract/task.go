@@ -36,7 +36,12 @@ type TaskHeard struct {
 
 // Run runs the call on a connection, after a pause. task is what the call has become in an earlier run, or nil. It may
 // block.
-func (k *Call) Run(ctx context.Context, pause time.Duration, conn mcpbridge.Conn, task *tasks.Task, cfg *Config, self *mailbox.Mailbox) (messages.Result, error) {
+func (k *Call) Run(ctx context.Context, pause time.Duration, conn mcpbridge.Conn, task *tasks.Task, cfg *Config, self *mailbox.Mailbox) (result messages.Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = Panicked(r)
+		}
+	}()
 	if task == nil && k.IsDurable() {
 		known, err := k.begin(cfg)
 		if err != nil {
@@ -72,12 +77,7 @@ func (k *Call) IsDurable() bool {
 const maxFailed = 5
 
 // follow asks for a task until it is over.
-func (k *Call) follow(ctx context.Context, conn mcpbridge.Conn, task *tasks.Task, self *mailbox.Mailbox) (result messages.Result, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = Panicked(r)
-		}
-	}()
+func (k *Call) follow(ctx context.Context, conn mcpbridge.Conn, task *tasks.Task, self *mailbox.Mailbox) (messages.Result, error) {
 	h := *k.Op.Head()
 	h.Subscriber, h.Owner, h.Quiet, h.Extra = nil, nil, 0, nil
 	asking := questions{call: k, conn: conn, head: h}

@@ -84,17 +84,17 @@ type Header struct {
 	// only if its session is open and can run it at once; if there is none, one is opened. Zero
 	// means that it may wait until Deadline.
 	WaitUntil time.Time
-	// Quiet bounds how long nothing may be heard of the operation while it runs: it then fails with
-	// [CodeQuiet], may have run, and is cancelled on the server. Progress extends the time, and so do
-	// questions of the server and their answers; while a question is open, the time does not run. The server
-	// is asked for progress, also without a Subscriber. Deadline bounds all of it. Zero means that the
-	// operation may be quiet until Deadline.
+	// Quiet is how long the operation may run without a sign of life. After that it fails with [CodeQuiet],
+	// may have run, and is cancelled on the server. Progress starts the time anew, and so does each state of a
+	// task, see [TaskChanged]. The time does not run while a question of the server is open, or before a task
+	// is asked for again. The server is asked for progress, also without a Subscriber. Deadline bounds all of
+	// it. Zero, a negative value, and one that ends after Deadline mean that only Deadline counts.
 	Quiet time.Duration
 	// Replay says whether the operation is replayed when its answer was lost.
 	Replay Replay
 	// Subscriber gets the [Progress] of the operation, before the reply. The Subscriber of
 	// a [Subscribe] gets each [ResourceUpdated] of the resource. With nil, the server is
-	// not asked for progress.
+	// asked for progress only if Quiet is set.
 	Subscriber *actor.PID
 	// Attributes are what the caller says about the operation. Interceptors and credentials
 	// can read them.

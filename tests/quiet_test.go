@@ -3,6 +3,7 @@ package tests
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -155,5 +156,16 @@ func TestCallThatWaitsIsNotQuiet(t *testing.T) {
 		third.fails(messages.CodeQuiet)
 		require.Greater(t, third.answeredAt.Sub(third.sent), 5*time.Second-time.Millisecond)
 		require.Equal(t, 2, h.executed()[fmt.Sprint(third.cmd.RequestID())])
+	})
+}
+
+// A time that ends after the deadline, and one that is none, change nothing.
+func TestQuietBoundsNothingBeyondTheDeadline(t *testing.T) {
+	inFakeTime(t, supervisor.Config{}, func(h *harness) {
+		for _, d := range []time.Duration{-time.Second, 0, 10 * time.Second, math.MaxInt64} {
+			p := h.send(call("a", "hang", within(5*time.Second), quiet(d)))
+			p.fails(messages.CodeDeadline)
+			require.Equal(t, 5*time.Second, p.answeredAt.Sub(p.sent))
+		}
 	})
 }

@@ -194,3 +194,38 @@ func TestASessionThatTheStoreGetsWhileAnotherIsClosedIsNotForgotten(t *testing.T
 		require.Equal(t, "other", s.record.SessionID)
 	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store = s, s })
 }
+
+// outliving is a server whose sessions are all open, with a store that saves nothing.
+type outliving struct {
+	oneRecord
+	dials []string // of the key in the store: the session that each closes, or ""
+}
+
+func (o *outliving) Dial(_ context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+	c := new(scripted).opensResumable()
+	c.isAttached = req.Only
+	switch {
+	case req.Key != o.key:
+	case req.Only:
+		o.dials = append(o.dials, req.Resume.SessionID)
+	default:
+		o.dials = append(o.dials, "")
+	}
+	return c, nil
+}
+
+func (*outliving) Save(context.Context, messages.Key, *mcpbridge.Record) error {
+	return errors.New("the disk is full")
+}
+
+// While the store fails, two processes may give their sessions of a key the same generation.
+func TestASessionInTheStoreOfAnEarlierGenerationIsClosed(t *testing.T) {
+	s := &outliving{oneRecord: oneRecord{key: messages.Key{Server: "s", Scope: "stored"}}}
+	s.record = &mcpbridge.Record{Resume: *(&resumable{}).Resume(), Generation: 3}
+	inWatchedRegistry(t, func(w *watchedRegistry) {
+		for _, scope := range []string{"stored", "other", "stored"} {
+			require.IsType(t, &messages.ToolResult{}, <-w.call(scope, "fast").Reply)
+		}
+		require.Equal(t, []string{"", "id", ""}, s.dials)
+	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store, cfg.MaxSessions = s, s, 1 })
+}

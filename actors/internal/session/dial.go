@@ -71,6 +71,9 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		// process may have opened.
 		outdated := known.Generation < d.generation
 		d.generation = max(d.generation, known.Generation)
+		if outdated && known.Valid() { // a process that did not know of ours may have left it open
+			contract.Leftover{Resume: &known.Resume}.Close(d.cfg, d.limits.CloseTimeout, d.req.Key)
+		}
 		if d.noResume || outdated || !known.Valid() {
 			known = nil
 		} else {

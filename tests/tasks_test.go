@@ -174,7 +174,15 @@ func TestAnswersThatAreNotTakenAreGivenAgainLater(t *testing.T) {
 			w.desk.question().accept()
 		}
 		require.Contains(t, p.text(), "sure=accept")
-		require.Equal(t, 14*time.Second, p.answeredAt.Sub(p.sent), "4 s after each answer that is not taken")
+		require.Equal(t, 30*time.Second, p.answeredAt.Sub(p.sent), "it is asked for after 2 s, and 4, 8 and 16 s after an answer that is not taken")
+
+		w.local.Inject("tasks/update", faults.Refuse(429, ""))
+		p = w.send(call("a", "confirm"))
+		for range 5 {
+			w.desk.question().accept()
+		}
+		p.fails(messages.CodeRateLimited)
+		require.Empty(t, w.desk.questions)
 	})
 }
 
@@ -243,6 +251,7 @@ func TestTaskOutlivesItsConnectionAndItsServer(t *testing.T) {
 		"the server is away":     func(w *taskWorld) { w.local.Stop(); time.Sleep(8 * time.Second); require.NoError(w.t, w.local.Start()) },
 		"answers break off":      func(w *taskWorld) { w.local.Inject("tasks/get", faults.Times(2, faults.CutAnswer(0))) },
 		"a front answers":        func(w *taskWorld) { w.local.Inject("tasks/get", faults.Times(2, faults.Refuse(503, ""))) },
+		"its database fails":     func(w *taskWorld) { w.tasks.Fail(3) },
 		"the limit is reached":   func(w *taskWorld) { w.local.Inject("tasks/get", faults.Times(3, faults.Refuse(429, ""))) },
 		"the session is evicted": func(w *taskWorld) { w.send(&messages.Restart{Key: messages.Key{Server: "s", Scope: "a"}}).reply() },
 	} {

@@ -45,6 +45,7 @@ type Server struct {
 	runs      map[string]int
 	requests  map[string]int // by their methods
 	cancelled []string       // the argument "call" of tasks
+	failing   int            // how many requests for tasks fail yet
 	wrong     []string       // what clients have done that they must not do
 }
 
@@ -107,6 +108,13 @@ func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.tasks)
+}
+
+// Fail makes the next n requests for tasks fail, with an internal error.
+func (s *Server) Fail(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failing = n
 }
 
 // Runs returns how often each call has run, by its argument "call".
@@ -226,6 +234,10 @@ func (s *Server) find(method string, p *params) (*task, error) {
 	s.requests[method]++
 	if !declared(p.Meta) {
 		return nil, missing()
+	}
+	if s.failing > 0 {
+		s.failing--
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the database is away"}
 	}
 	t := s.tasks[p.ID]
 	if t == nil {

@@ -73,7 +73,7 @@ func (k *Call) IsDurable() bool {
 	return is && op.Durable
 }
 
-// maxFailed is how often in a row a server may fail to answer for a task.
+// maxFailed is how often in a row a server may fail to answer for a task, and to take the answers to its questions.
 const maxFailed = 5
 
 // follow asks for a task until it is over.
@@ -95,7 +95,7 @@ func (k *Call) follow(ctx context.Context, conn mcpbridge.Conn, task *tasks.Task
 				return nil, err
 			}
 			if e := mcpbridge.AsError(err); e != nil && isPassing(e) {
-				pause = max(task.Pause(1), e.RetryAfter)
+				pause = max(task.Pause(asking.failed), e.RetryAfter)
 				continue
 			}
 		}
@@ -132,7 +132,8 @@ func (k *Call) follow(ctx context.Context, conn mcpbridge.Conn, task *tasks.Task
 
 // isPassing reports whether an error says only that a server did not answer this time.
 func isPassing(e *mcpbridge.Error) bool {
-	return e.Session == mcpbridge.Alive && !e.Begun && (e.Class == mcpbridge.RateLimited || e.Class == mcpbridge.ServerError && e.Status >= 500)
+	return e.Session == mcpbridge.Alive && !e.Begun &&
+		(e.Class == mcpbridge.RateLimited || e.Class == mcpbridge.ServerError && (e.Status >= 500 || e.Code == jsonrpc.CodeInternalError))
 }
 
 // questions has the questions of a task answered, while the task is followed: all that are open at a time, and then
@@ -144,6 +145,7 @@ type questions struct {
 
 	done   chan error // nil while nothing is asked
 	asked  mcp.InputRequestMap
+	failed int // how often in a row the server did not take the answers
 	cancel context.CancelFunc
 }
 
@@ -181,8 +183,15 @@ func (q *questions) ask(ctx context.Context, task *tasks.Task) {
 func (q *questions) over(err error) error {
 	moot := mcpbridge.AsError(err)
 	q.stop()
-	if moot != nil && (moot.Class == mcpbridge.Cancelled || isPassing(moot)) { // they are asked again if they are still open
+	switch { // they are asked again if they are still open
+	case moot == nil:
+		q.failed = 0
+	case moot.Class == mcpbridge.Cancelled:
 		return nil
+	case isPassing(moot):
+		if q.failed++; q.failed < maxFailed {
+			return nil
+		}
 	}
 	if err == nil && q.call.answered == nil {
 		q.call.answered = map[string]bool{}

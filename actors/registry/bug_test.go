@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,12 +118,12 @@ func TestBugInASessionLosesNothing(t *testing.T) {
 	})
 }
 
-// plant returns a probe that panics at the nth message of a kind.
+// plant returns a probe that panics at the nth message of a kind, of all actors.
 func plant(kind string, nth int) func(actor.Context) {
-	seen := 0
+	var seen atomic.Int64
 	return func(c actor.Context) {
 		if got := fmt.Sprintf("%T", c.Message()); got == kind {
-			if seen++; seen == nth+1 {
+			if seen.Add(1) == int64(nth)+1 {
 				panic("planted in " + got)
 			}
 		}

@@ -61,7 +61,7 @@ func (l *Login) inBrowser(ctx context.Context, req *http.Request, resp *http.Res
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		server.Shutdown(ctx) //nolint:errcheck // the browser has got its page, or does not want it
-		a.listener.Close() //nolint:errcheck // Shutdown closes it, if it was served
+		a.listener.Close()   //nolint:errcheck // Shutdown closes it, if it was served
 	}()
 	if a.redirect.Port() == "0" {
 		_, port, _ := net.SplitHostPort(a.listener.Addr().String())

@@ -159,7 +159,9 @@ func TestRefusalToRefreshEndsTheLogin(t *testing.T) {
 
 func TestOutageOfTheAuthorizationServerDoesNotEndTheLogin(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter, url.Values){
-		"503": func(w http.ResponseWriter, f url.Values) { http.Error(w, f.Get("refresh_token"), http.StatusServiceUnavailable) },
+		"503": func(w http.ResponseWriter, f url.Values) {
+			http.Error(w, f.Get("refresh_token"), http.StatusServiceUnavailable)
+		},
 		"unavailable": func(w http.ResponseWriter, _ url.Values) {
 			reply(w, 400, map[string]any{"error": "temporarily_unavailable"})
 		},

@@ -143,8 +143,11 @@ func (s *jsonSchema) kind() string {
 		return "one of " + joined(s.Enum)
 	case len(s.AnyOf)+len(s.OneOf) > 0:
 		var kinds []string
-		for _, one := range append(s.AnyOf, s.OneOf...) {
-			if kind := one.kind(); one != nil && !slices.Contains(kinds, kind) {
+		for _, one := range slices.Concat(s.AnyOf, s.OneOf) {
+			if one == nil {
+				continue
+			}
+			if kind := one.kind(); !slices.Contains(kinds, kind) {
 				kinds = append(kinds, kind)
 			}
 		}

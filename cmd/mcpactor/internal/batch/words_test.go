@@ -65,6 +65,13 @@ func TestSchemaThatNobodyCanReadIsShownAsItIs(t *testing.T) {
 	require.Equal(t, "a\n  Arguments: {\"properties\":\"no\\u001b\"}\n\nb\n  Arguments: true\n", out.String())
 }
 
+func TestAlternativesThatAreNullAreLeftOut(t *testing.T) {
+	var out strings.Builder
+	schema := map[string]any{"properties": map[string]any{"x": map[string]any{"anyOf": []any{nil, map[string]any{"type": "string"}}}}}
+	require.NoError(t, words(&out, []toolEntry{{Name: "a", InputSchema: schema}}))
+	require.Equal(t, "a\n  Arguments:\n    x: text\n", out.String())
+}
+
 // What takes more than a second is named on a terminal, and the line is gone in the end.
 func TestWhatTakesLongIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

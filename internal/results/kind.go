@@ -28,13 +28,11 @@ func Check(method string, raw []byte, isModern bool) error {
 	if bytes.Count(raw, []byte("resultType")) == bytes.Count(raw, []byte(`"resultType":"complete"`)) { // most are, or have none
 		return nil
 	}
-	var kind struct {
-		ResultType string `json:"resultType"`
-	}
-	if Parse(raw, &kind) != nil {
+	resultType, err := typeOf(raw)
+	if err != nil {
 		return nil // Decode says so, too
 	}
-	switch kind.ResultType {
+	switch resultType {
 	case "", "complete":
 		return nil
 	case "input_required":
@@ -43,13 +41,23 @@ func Check(method string, raw []byte, isModern bool) error {
 		}
 		return &Misunderstood{"the result asks for input (resultType input_required), which its protocol or its method does not have"}
 	}
-	return &Misunderstood{fmt.Sprintf("the type of the result is not known (resultType %q)", kind.ResultType)}
+	return &Misunderstood{fmt.Sprintf("the type of the result is not known (resultType %q)", resultType)}
 }
 
 // IsOfType reports whether a result has this resultType.
 func IsOfType(raw []byte, resultType string) bool {
+	if !bytes.Contains(raw, []byte(resultType)) { // most have not
+		return false
+	}
+	its, err := typeOf(raw)
+	return err == nil && its == resultType
+}
+
+// typeOf returns the resultType of a result, or "".
+func typeOf(raw []byte) (string, error) {
 	var kind struct {
 		ResultType string `json:"resultType"`
 	}
-	return bytes.Contains(raw, []byte(resultType)) && Parse(raw, &kind) == nil && kind.ResultType == resultType
+	err := Parse(raw, &kind)
+	return kind.ResultType, err
 }

@@ -215,24 +215,26 @@ func passOn(ctx context.Context, params mcp.Params, raw json.RawMessage) (mcp.Re
 	switch p := params.(type) {
 	case *mcp.ElicitParams:
 		answer, err := askFor[*messages.Elicited](ctx, &messages.Elicit{Params: p, Verbatim: raw})
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case answer.Verbatim != nil:
-			return &rawResult{raw: answer.Verbatim}, nil
 		}
-		return answer.Result, nil
+		return asItCame(answer.Result, answer.Verbatim), nil
 	case *mcp.CreateMessageWithToolsParams:
 		answer, err := askFor[*messages.Sampled](ctx, &messages.Sample{Params: p, Verbatim: raw})
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, err
-		case answer.Verbatim != nil:
-			return &rawResult{raw: answer.Verbatim}, nil
 		}
-		return answer.Result, nil
+		return asItCame(answer.Result, answer.Verbatim), nil
 	}
 	return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "the question is not known"}
+}
+
+// asItCame returns an answer as it came, if it was kept, or else as the SDK has it.
+func asItCame(answer mcp.Result, raw json.RawMessage) mcp.Result {
+	if raw != nil {
+		return &rawResult{raw: raw}
+	}
+	return answer
 }
 
 // receiving is middleware for the messages of a server. It finds the operation that a question belongs to. It answers

@@ -7,6 +7,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 )
 
 // becameTask is what a call returns, as an error of the SDK, that its server has turned into a task.
@@ -18,7 +19,7 @@ func (*becameTask) Error() string { return "the call has become a task" }
 // taskIn returns the task that is the result of a request with this method, or nil. It is an error if there is a task that
 // cannot be followed. Where tasks are not declared, a task is no result at all: see [results.Check].
 func taskIn(raw []byte, method string, declared bool) error {
-	if !declared || method != "tools/call" || !results.IsOfType(raw, tasks.ResultType) {
+	if !declared || method != rpc.MethodCallTool || !results.IsOfType(raw, tasks.ResultType) {
 		return nil
 	}
 	task, err := tasks.Decode(raw, true)

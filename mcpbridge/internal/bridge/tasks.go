@@ -69,14 +69,13 @@ func (c *conn) runTask(ctx context.Context, ex *wire.Exchange, op tasks.Operatio
 
 // completed returns the result of the call that has become a task.
 func (c *conn) completed(ex *wire.Exchange, task *tasks.Task, verbatim bool) (messages.Result, error) {
-	const method = "tools/call"
-	if err := results.Check(method, task.Result, true); err != nil {
+	if err := results.Check(rpc.MethodCallTool, task.Result, true); err != nil {
 		return nil, wrongTask(err)
 	}
-	result, err := results.Decode(method, task.Result)
+	result, err := results.Decode(rpc.MethodCallTool, task.Result)
 	if verbatim {
 		if err != nil && json.Valid(task.Result) {
-			result, err = results.Decode(method, []byte("{}"))
+			result, err = results.Decode(rpc.MethodCallTool, []byte("{}"))
 		}
 		ex.Keep(task.Result)
 	}

@@ -76,8 +76,8 @@ func Scan(begin []byte) (msg Envelope, ok bool) {
 	if !ok || bytes.ContainsRune(method, '\\') {
 		return msg, false
 	}
-	msg = Envelope{ID: json.RawMessage(id), Method: methodCallTool}
-	if string(method) != methodCallTool { // for the most frequent method there is no allocation
+	msg = Envelope{ID: json.RawMessage(id), Method: MethodCallTool}
+	if string(method) != MethodCallTool { // for the most frequent method there is no allocation
 		msg.Method = string(method)
 	}
 	return msg, true

@@ -7,7 +7,7 @@ const (
 	// MethodDiscover is the first request to a server whose protocol is not known.
 	MethodDiscover     = "server/discover"
 	MethodListen       = "subscriptions/listen"
-	methodCallTool     = "tools/call"
+	MethodCallTool     = "tools/call"
 	MethodCancelled    = "notifications/cancelled"
 	MethodToolsChanged = "notifications/tools/list_changed"
 	MethodLog          = "notifications/message"

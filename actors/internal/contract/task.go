@@ -186,19 +186,17 @@ func (q *questions) over(err error) error {
 	switch { // they are asked again if they are still open
 	case moot == nil:
 		q.failed = 0
+		if q.call.answered == nil {
+			q.call.answered = map[string]bool{}
+		}
+		for key := range q.asked {
+			q.call.answered[key] = true
+		}
 	case moot.Class == mcpbridge.Cancelled:
 		return nil
 	case isPassing(moot):
 		if q.failed++; q.failed < maxFailed {
 			return nil
-		}
-	}
-	if err == nil && q.call.answered == nil {
-		q.call.answered = map[string]bool{}
-	}
-	for key := range q.asked {
-		if err == nil {
-			q.call.answered[key] = true
 		}
 	}
 	return err

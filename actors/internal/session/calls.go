@@ -69,15 +69,12 @@ func (s *session) start(c actor.Context, k *contract.Call) {
 	ctx.Init(k, k.Deadline)
 	conn := s.conn
 	k.Conn, k.Ctx, k.Generation = conn, ctx, s.generation
-	if k.Task == nil {
-		k.Runs++
-	}
-	switch {
-	case k.Task != nil:
-	case k.Runs == 1:
-		k.Answered.Waited = time.Since(k.Accepted)
-	default:
-		s.report(&contract.CallReplayed{Of: s.registration, Op: k.Op, Attempt: k.Runs})
+	if k.Task == nil { // else the run follows what an earlier one has begun
+		if k.Runs++; k.Runs == 1 {
+			k.Answered.Waited = time.Since(k.Accepted)
+		} else {
+			s.report(&contract.CallReplayed{Of: s.registration, Op: k.Op, Attempt: k.Runs})
+		}
 	}
 	s.addRunning(k)
 	k.Hear(time.Now())

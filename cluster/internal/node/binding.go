@@ -64,7 +64,7 @@ func (n *node) onBind(c actor.Context, cmd *messages.Bind) {
 		c.Forward(n.cfg.Supervisor)
 		return
 	}
-	n.watch(c, cmd)
+	n.watch(cmd)
 	n.gather(c, cmd, controlTime)
 }
 
@@ -138,22 +138,22 @@ func (n *node) reaches(p *peer) bool { return n.peers[p.ID] == p && p.alive() }
 
 // sendBindings tells a member that has joined of the bindings of callers here, and of those that have
 // ended, unless the member of their caller tells it.
-func (n *node) sendBindings(c actor.Context, p *peer) {
+func (n *node) sendBindings(p *peer) {
 	var ended []endedBinding
 	for scope, b := range inOrder(n.bindings) {
 		switch {
 		case b.from == nil && !n.hasEnded(b):
-			n.sendBind(c, p, b)
+			n.sendBind(p, b)
 		case b.from == nil || !n.reaches(b.from):
 			ended = append(ended, endedBinding{scope, b.version})
 		}
 	}
-	n.sendEnded(c, p, ended)
+	n.sendEnded(p, ended)
 }
 
 // spreadBindings tells the other members of the last Binds of a member that is lost: they may not have got
 // them, and have earlier ones.
-func (n *node) spreadBindings(c actor.Context, lost *peer) {
+func (n *node) spreadBindings(lost *peer) {
 	var ended []endedBinding
 	for scope, b := range inOrder(n.bindings) {
 		if b.from == lost && time.Since(b.cameAt) < spreadFor {
@@ -162,13 +162,13 @@ func (n *node) spreadBindings(c actor.Context, lost *peer) {
 	}
 	for _, p := range inOrder(n.peers) {
 		if p != lost {
-			n.sendEnded(c, p, ended)
+			n.sendEnded(p, ended)
 		}
 	}
 }
 
 // sendBind tells a member of a binding of a caller here.
-func (n *node) sendBind(c actor.Context, p *peer, b *binding) {
+func (n *node) sendBind(p *peer, b *binding) {
 	typ, body, err := wire.Encode(b.bind, refs{})
 	if err != nil {
 		n.cfg.Logger.Error().Err(err).Msg("binding cannot be encoded")
@@ -180,19 +180,19 @@ func (n *node) sendBind(c actor.Context, p *peer, b *binding) {
 }
 
 // sendEnded tells a member of bindings that have ended.
-func (n *node) sendEnded(c actor.Context, p *peer, ended []endedBinding) {
+func (n *node) sendEnded(p *peer, ended []endedBinding) {
 	for part := range slices.Chunk(ended, maxEnded) {
 		n.post(p, 0, &bindingsEnded{part})
 	}
 }
 
 // onBindingsEnded removes the bindings that are older than those that have ended.
-func (n *node) onBindingsEnded(c actor.Context, from *peer, msg *bindingsEnded) {
+func (n *node) onBindingsEnded(from *peer, msg *bindingsEnded) {
 	for _, ended := range msg.Bindings {
 		bind := &messages.Bind{Scope: ended.Scope}
 		if n.acceptBinding(from, bind, ended.Version) {
 			n.bindings[ended.Scope].previous = nil // the supervisor does not refuse it
-			c.Send(n.cfg.Supervisor, bind)
+			n.toSupervisor(bind)
 		}
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/cluster/internal/wire"
 	"github.com/mcpactor/mcpactor/messages"
@@ -43,21 +41,21 @@ func (n *node) send(msg *encoded, id uint64) error {
 }
 
 // onReceived handles a message or a cast. What comes from a member that was removed changes nothing.
-func (n *node) onReceived(c actor.Context, from string, m link.Message) {
+func (n *node) onReceived(from string, m link.Message) {
 	p := n.peers[from]
 	switch {
 	case p == nil: // it was on its way when the member was forgotten
 	case m.Type == typeHeartbeat:
-		n.onHeartbeat(c, p, m.Body)
+		n.onHeartbeat(p, m.Body)
 	case m.Type == typeConfirm:
-		n.onConfirm(c, p, m.Body)
+		n.onConfirm(p, m.Body)
 	case p.member && !p.ended:
-		n.onMessage(c, p, m)
+		n.onMessage(p, m)
 	}
 }
 
 // onChanged notes what has become of a link.
-func (n *node) onChanged(c actor.Context, p *peer, state link.State) {
+func (n *node) onChanged(p *peer, state link.State) {
 	if p == nil {
 		return
 	}
@@ -69,9 +67,9 @@ func (n *node) onChanged(c actor.Context, p *peer, state link.State) {
 	case p.ended || !p.member:
 	case state.Ended:
 		p.ended = true
-		n.losePeer(c, p)
+		n.losePeer(p)
 	case state.Version != 0:
-		n.onOtherVersion(c, p, state.Version)
+		n.onOtherVersion(p, state.Version)
 	case ends && !p.cut: // it may be gone
 		p.cut = true
 		n.cfg.Logger.Info().Str("member", p.label()).Msg("connection to a member has ended")
@@ -79,21 +77,21 @@ func (n *node) onChanged(c actor.Context, p *peer, state link.State) {
 }
 
 // onOtherVersion fails what a member of another version does not understand.
-func (n *node) onOtherVersion(c actor.Context, p *peer, version uint32) {
+func (n *node) onOtherVersion(p *peer, version uint32) {
 	if p.version != version {
 		p.version = version
 		n.cfg.Logger.Error().Str("member", p.label()).Uint32("version", p.version).Msg("member speaks another version of the protocol between members")
 	}
 	for _, x := range slices.SortedFunc(maps.Keys(p.exchanges), byID) {
 		x.sent = nil
-		n.refuse(c, x, p)
+		n.refuse(x, p)
 	}
 	p.link.Drop()
-	n.routeWaiting(c)
+	n.routeWaiting()
 }
 
 // refuse fails an exchange whose owner is of another version.
-func (n *node) refuse(c actor.Context, x *exchange, owner *peer) {
-	n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable,
+func (n *node) refuse(x *exchange, owner *peer) {
+	n.finish(x, n.failure(x.cmd, messages.CodeUnavailable,
 		fmt.Sprintf("the member %s speaks version %d of the protocol between members, this one %d", owner.label(), owner.version, wire.Version)))
 }

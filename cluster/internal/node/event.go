@@ -3,8 +3,6 @@ package node
 import (
 	"encoding/json"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/cluster/internal/wire"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -34,7 +32,7 @@ type observedEvent struct {
 }
 
 // onWatch begins or ends the delivery of the events of other members.
-func (n *node) onWatch(c actor.Context, msg *Watch) {
+func (n *node) onWatch(msg *Watch) {
 	before := len(n.watchers)
 	if delete(n.watchers, msg.ID); !msg.End {
 		n.watchers[msg.ID] = msg.Handle
@@ -50,7 +48,7 @@ func (n *node) onWatch(c actor.Context, msg *Watch) {
 }
 
 // onWantEvents notes whether a member wants events.
-func (n *node) onWantEvents(c actor.Context, from *peer, want bool) {
+func (n *node) onWantEvents(from *peer, want bool) {
 	if from.events == want {
 		return
 	}
@@ -61,8 +59,7 @@ func (n *node) onWantEvents(c actor.Context, from *peer, want bool) {
 	}
 	switch {
 	case wanted && n.observed == nil:
-		root, self := c.ActorSystem().Root, c.Self()
-		n.observed = n.cfg.Observe(func(e messages.Event) { root.Send(self, &observedEvent{event: e}) })
+		n.observed = n.cfg.Observe(func(e messages.Event) { n.toSelf(&observedEvent{event: e}) })
 	case !wanted && n.observed != nil:
 		n.observed()
 		n.observed = nil
@@ -71,7 +68,7 @@ func (n *node) onWantEvents(c actor.Context, from *peer, want bool) {
 
 // onObserved sends an event of the own supervisor to the members that want it. If too much
 // waits for a member, it misses the event.
-func (n *node) onObserved(c actor.Context, e messages.Event) {
+func (n *node) onObserved(e messages.Event) {
 	typ, body, err := wire.Encode(e, refs{})
 	if err != nil {
 		return

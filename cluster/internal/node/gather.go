@@ -34,21 +34,21 @@ func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration
 		past.Binding = n.addBinding(bind)
 	}
 	g := &gather{cmd: cmd, caller: c.Sender(), missing: map[*exchange]string{}, replies: replies.New(cmd, n.snapshot())}
-	g.own = n.newOwnBox(c, g)
-	c.RequestWithCustomSender(n.cfg.Supervisor, cmd, g.own)
-	g.timer = n.after(c, limit, &gatherDue{g})
+	g.own = n.open("gather", func(message any, _ *actor.PID) any { return &ownPart{of: g, message: message} }, nil)
+	n.request(cmd, g.own)
+	g.timer = n.after(limit, &gatherDue{g})
 	for _, p := range inOrder(n.peers) {
 		if p.alive() {
 			x := &exchange{cmd: cmd, gather: g, history: past}
 			g.missing[x] = p.label()
 			n.add(x)
-			n.give(c, x, p)
+			n.give(x, p)
 		}
 	}
 }
 
 // onPart takes the reply of another member.
-func (n *node) onPart(c actor.Context, x *exchange, reply messages.Reply) {
+func (n *node) onPart(x *exchange, reply messages.Reply) {
 	g := x.gather
 	member, missing := g.missing[x]
 	if !missing {
@@ -56,26 +56,27 @@ func (n *node) onPart(c actor.Context, x *exchange, reply messages.Reply) {
 	}
 	delete(g.missing, x)
 	g.replies.Take(member, reply)
-	n.answerGather(c, g)
+	n.answerGather(g)
 }
 
 // onOwnPart takes the reply of the own supervisor.
-func (n *node) onOwnPart(c actor.Context, g *gather, message any) {
+func (n *node) onOwnPart(g *gather, message any) {
 	if g.own == nil {
 		return
 	}
-	n.closeOwnBox(c, g)
+	n.close(g.own)
+	g.own = nil
 	reply, ok := message.(messages.Reply)
 	if !ok {
 		reply = n.failure(g.cmd, messages.CodeClosed, "the supervisor has stopped")
 	}
 	n.settleBinding(g.cmd, reply)
 	g.replies.Take(n.cfg.Name, reply)
-	n.answerGather(c, g)
+	n.answerGather(g)
 }
 
 // onGatherDue answers with what has come.
-func (n *node) onGatherDue(c actor.Context, g *gather) {
+func (n *node) onGatherDue(g *gather) {
 	if g.own == nil && len(g.missing) == 0 {
 		return
 	}
@@ -86,13 +87,14 @@ func (n *node) onGatherDue(c actor.Context, g *gather) {
 	clear(g.missing)
 	if g.own != nil {
 		g.replies.Miss(n.cfg.Name)
-		n.closeOwnBox(c, g)
+		n.close(g.own)
+		g.own = nil
 	}
-	n.answerGather(c, g)
+	n.answerGather(g)
 }
 
 // answerGather answers when all parts are there.
-func (n *node) answerGather(c actor.Context, g *gather) {
+func (n *node) answerGather(g *gather) {
 	if g.own != nil || len(g.missing) > 0 {
 		return
 	}

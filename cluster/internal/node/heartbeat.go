@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/cluster/internal/view"
 )
@@ -28,11 +26,11 @@ type (
 const keptBeats = 8
 
 // onTick sends a round of heartbeats, and asks the witness.
-func (n *node) onTick(c actor.Context) {
+func (n *node) onTick() {
 	if n.ended {
 		return
 	}
-	n.ticker = n.after(c, n.cfg.LeaseTime/4, &tick{})
+	n.ticker = n.after(n.cfg.LeaseTime/4, &tick{})
 	if n.net == nil {
 		return
 	}
@@ -85,7 +83,7 @@ func (n *node) logLease() {
 }
 
 // onHeartbeat answers a heartbeat.
-func (n *node) onHeartbeat(c actor.Context, p *peer, body []byte) {
+func (n *node) onHeartbeat(p *peer, body []byte) {
 	var h heartbeat
 	if json.Unmarshal(body, &h) != nil {
 		return
@@ -94,29 +92,29 @@ func (n *node) onHeartbeat(c actor.Context, p *peer, body []byte) {
 	if !p.heard { // it did not know this member when this one has sent its own
 		n.cast(p, typeHeartbeat, n.beats)
 	}
-	n.onHolding(c, p, h.Holding)
+	n.onHolding(p, h.Holding)
 }
 
 // onConfirm notes that a member is reached, in both directions.
-func (n *node) onConfirm(c actor.Context, p *peer, body []byte) {
+func (n *node) onConfirm(p *peer, body []byte) {
 	var h heartbeat
 	if json.Unmarshal(body, &h) != nil {
 		return
 	}
 	if h.Number+keptBeats >= n.beats { // it is not from before a pause
-		n.hear(c, p)
+		n.hear(p)
 	}
-	n.onHolding(c, p, h.Holding)
+	n.onHolding(p, h.Holding)
 }
 
 // onHolding notes what another member holds. If its view is newer, the witness is asked for it.
-func (n *node) onHolding(c actor.Context, p *peer, h view.Holding) {
+func (n *node) onHolding(p *peer, h view.Holding) {
 	if h.View == 0 {
 		return
 	}
 	if !p.greets {
 		p.greets = true
-		n.welcome(c, p)
+		n.welcome(p)
 	}
 	if h.View > n.keeper.View().Number {
 		n.ask()
@@ -125,11 +123,11 @@ func (n *node) onHolding(c actor.Context, p *peer, h view.Holding) {
 		return
 	}
 	n.shards.Heard(p.ID, h)
-	n.beginShards(c)
+	n.beginShards()
 }
 
 // hear notes that a member is there, and gives it what waits.
-func (n *node) hear(c actor.Context, p *peer) {
+func (n *node) hear(p *peer) {
 	silent, first := n.silent(p), !p.heard
 	p.heardAt, p.heard, p.cut, p.version = n.cfg.Lease.Now(), true, false, 0
 	if first {
@@ -139,7 +137,7 @@ func (n *node) hear(c actor.Context, p *peer) {
 		}
 	}
 	if silent && p.alive() {
-		n.routeWaiting(c)
+		n.routeWaiting()
 	}
 }
 

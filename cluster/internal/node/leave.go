@@ -43,7 +43,7 @@ func (n *node) onLeave(c actor.Context) {
 		n.leftAt = time.Now().Add(n.closeTime())
 		n.keeper.Leave()
 		n.ask()
-		n.onLeaveDue(c)
+		n.onLeaveDue()
 	}
 }
 
@@ -66,14 +66,14 @@ func (n *node) linksIdle() bool {
 }
 
 // onLeaveDue has [node.finishLeaving] called now and then: Receive calls it after each message.
-func (n *node) onLeaveDue(c actor.Context) {
+func (n *node) onLeaveDue() {
 	if n.leaving != nil && !n.left {
-		n.after(c, leavePause, &leaveDue{})
+		n.after(leavePause, &leaveDue{})
 	}
 }
 
 // finishLeaving ends the node when nothing is left to do.
-func (n *node) finishLeaving(c actor.Context) {
+func (n *node) finishLeaving() {
 	if n.leaving == nil || n.left {
 		return
 	}
@@ -84,9 +84,9 @@ func (n *node) finishLeaving(c actor.Context) {
 		}
 	}
 	n.left = true
-	n.finishAll(c)
+	n.finishAll()
 	if !n.inside {
-		n.endNode(c)
+		n.endNode()
 		return
 	}
 	for _, p := range inOrder(n.peers) {
@@ -94,24 +94,24 @@ func (n *node) finishLeaving(c actor.Context) {
 			n.post(p, 0, &leaves{Clean: len(n.served) == 0 && p.link.Idle()}) // a large reply may still be on its way
 		}
 	}
-	n.after(c, flushTime, &flushDue{})
+	n.after(flushTime, &flushDue{})
 }
 
 // finishAll answers all exchanges of a node that has left.
-func (n *node) finishAll(c actor.Context) {
+func (n *node) finishAll() {
 	for _, x := range inOrder(n.exchanges) {
-		n.finish(c, x, n.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
+		n.finish(x, n.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
 	}
 }
 
 // onFlushDue has the member leave the view.
-func (n *node) onFlushDue(c actor.Context) {
+func (n *node) onFlushDue() {
 	if n.ended {
 		return
 	}
 	n.departing = true
 	n.depart()
-	n.after(c, n.cfg.LeaseTime, &endDue{})
+	n.after(n.cfg.LeaseTime, &endDue{})
 }
 
 // depart asks for a view without this member. The last member stays until its supervisor has stopped: all sessions are its
@@ -135,17 +135,17 @@ func (n *node) depart() {
 }
 
 // onEndDue ends a member that the witness does not answer. Its lease runs out, and the others remove it.
-func (n *node) onEndDue(c actor.Context) {
+func (n *node) onEndDue() {
 	if !n.ended && !n.remains {
-		n.endNode(c)
+		n.endNode()
 	}
 }
 
 // endNode ends the node.
-func (n *node) endNode(c actor.Context) {
+func (n *node) endNode() {
 	n.left, n.ended = true, true
-	n.finishAll(c)
-	n.endIncarnation(c)
+	n.finishAll()
+	n.endIncarnation()
 	if n.net != nil {
 		n.net.Stop()
 		n.net = nil
@@ -155,36 +155,36 @@ func (n *node) endNode(c actor.Context) {
 	}
 	n.sayLeft()
 	n.cfg.Joined, n.cfg.Ask, n.cfg.Observe = func(error) {}, nil, nil // the node outlives the member
-	n.quit(c)
+	n.quit()
 }
 
 // onSupervisorStopped lets the last member leave the view.
-func (n *node) onSupervisorStopped(c actor.Context) {
+func (n *node) onSupervisorStopped() {
 	n.supervisorStopped = true
 	if n.departing && !n.ended {
 		n.depart()
-		n.after(c, n.cfg.LeaseTime, &endDue{})
+		n.after(n.cfg.LeaseTime, &endDue{})
 	}
-	n.quit(c)
+	n.quit()
 }
 
 // quit gives up the name of the node, if it has left and its supervisor, which gives calls back to it, has
 // stopped. The actor is not stopped but forgotten: it still gets what is in its mailbox, and what timers and
 // others that have its PID send.
-func (n *node) quit(c actor.Context) {
+func (n *node) quit() {
 	if n.ended && n.supervisorStopped {
 		n.stopped()
-		c.ActorSystem().ProcessRegistry.LocalPIDs.GetBucket(c.Self().Id).Remove(c.Self().Id)
+		n.cfg.System.ProcessRegistry.LocalPIDs.GetBucket(n.self.Id).Remove(n.self.Id)
 	}
 }
 
 // onLeaves notes that a member has left.
-func (n *node) onLeaves(c actor.Context, p *peer, msg *leaves) {
+func (n *node) onLeaves(p *peer, msg *leaves) {
 	p.ended = true
 	for x := range p.exchanges {
 		if msg.Clean { // it has not run what it has not answered
 			x.sent = nil
 		}
 	}
-	n.losePeer(c, p)
+	n.losePeer(p)
 }

@@ -1,10 +1,6 @@
 package node
 
-import (
-	"github.com/asynkron/protoactor-go/actor"
-
-	"github.com/mcpactor/mcpactor/messages"
-)
+import "github.com/mcpactor/mcpactor/messages"
 
 // A list that scopes of several members share is asked for at one member, the owner of the key of the list, before the
 // server is asked for it:
@@ -32,10 +28,10 @@ func (h *history) routedBy(cmd messages.Command) (key messages.Key, ok bool) {
 
 // giveUpList fails an exchange that asks for a list, and whose owner is not known or not reached. It reports whether
 // it has done so.
-func (n *node) giveUpList(c actor.Context, x *exchange) bool {
+func (n *node) giveUpList(x *exchange) bool {
 	if !x.asksForList() {
 		return false
 	}
-	n.finish(c, x, n.failure(x.cmd, messages.CodeClosed, "the member that has the list is not reached"))
+	n.finish(x, n.failure(x.cmd, messages.CodeClosed, "the member that has the list is not reached"))
 	return true
 }

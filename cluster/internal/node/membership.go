@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/cluster/internal/view"
 	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/messages"
@@ -42,7 +40,7 @@ func (n *node) ask() {
 }
 
 // onWitness takes an answer of the witness.
-func (n *node) onWitness(c actor.Context, msg *Answered) {
+func (n *node) onWitness(msg *Answered) {
 	if n.net == nil {
 		return
 	}
@@ -53,20 +51,20 @@ func (n *node) onWitness(c actor.Context, msg *Answered) {
 	}
 	switch {
 	case v.Removed && n.left:
-		n.endNode(c)
+		n.endNode()
 		return
 	case v.Removed:
-		n.expelled(c, "the others have removed it")
+		n.expelled("the others have removed it")
 		return
 	case v.Resigns && n.leaving == nil:
-		n.expelled(c, "others of its view cannot reach it")
+		n.expelled("others of its view cannot reach it")
 		return
 	}
 	if n.id != "" {
-		n.meet(c)
+		n.meet()
 	}
 	if v.Changed && n.id != "" {
-		n.onView(c)
+		n.onView()
 	}
 	n.tellJoined()
 	if v.AskAgain {
@@ -75,7 +73,7 @@ func (n *node) onWitness(c actor.Context, msg *Answered) {
 }
 
 // onView takes the next view.
-func (n *node) onView(c actor.Context) {
+func (n *node) onView() {
 	v := n.keeper.View()
 	_, inside := v.Member(n.id)
 	if n.inside = inside; !inside {
@@ -83,16 +81,16 @@ func (n *node) onView(c actor.Context) {
 	}
 	n.owners = v.Owners()
 	n.placed.Store(&placement{n.owners, n.id})
-	n.takeView(c)
+	n.takeView()
 	n.beat() // the others wait for what this member holds
-	n.routeWaiting(c)
+	n.routeWaiting()
 	if n.departing {
 		n.depart()
 	}
 }
 
 // meet gets to know who is a member, and who wants to be one, and forgets who is neither.
-func (n *node) meet(c actor.Context) {
+func (n *node) meet() {
 	v, there := n.keeper.View(), map[string]bool{}
 	rival := false
 	for _, m := range slices.Concat(v.Members, n.keeper.Candidates()) {
@@ -113,10 +111,10 @@ func (n *node) meet(c actor.Context) {
 		m, member := v.Member(id)
 		switch {
 		case !there[id]:
-			n.removePeer(c, p)
+			n.removePeer(p)
 		case member && !p.member:
 			p.member = true
-			n.welcome(c, p)
+			n.welcome(p)
 		}
 		if member && m.Leaving && !p.leaving {
 			p.leaving = true
@@ -178,21 +176,21 @@ func (n *node) whyFenced() string {
 
 // expelled ends the incarnation, and begins another one when its sessions are dropped: they belong to other members, or will
 // do so when these are told.
-func (n *node) expelled(c actor.Context, why string) {
+func (n *node) expelled(why string) {
 	n.cfg.Logger.Warn().Str("member", n.cfg.Name).Str("cause", why).Msg("member was removed from the cluster, and joins it again")
 	id := n.id
-	ended := n.endIncarnation(c)
+	ended := n.endIncarnation()
 	if n.left {
-		n.endNode(c)
+		n.endNode()
 		return
 	}
 	n.dropping = true
 	all := func(messages.Key) bool { return true }
-	n.askSupervisor(c, &clusterapi.Release{Match: all, Leave: n.cfg.KeepOpen, Now: true}, func() any { return &dropped{id, ended} })
+	n.askSupervisor(&clusterapi.Release{Match: all, Leave: n.cfg.KeepOpen, Now: true}, func() any { return &dropped{id, ended} })
 }
 
 // endIncarnation ends all that the incarnation had, and returns its proxies.
-func (n *node) endIncarnation(c actor.Context) (ended []*proxy) {
+func (n *node) endIncarnation() (ended []*proxy) {
 	n.cfg.Lease.End()
 	n.keeper.End()
 	n.placed.Store(nil)
@@ -200,7 +198,7 @@ func (n *node) endIncarnation(c actor.Context) (ended []*proxy) {
 		n.ownBits.words[i].Store(0)
 	}
 	for shard, w := range inOrder(n.waiting) {
-		n.dropWaiters(c, shard, w)
+		n.dropWaiters(shard, w)
 	}
 	n.inside, n.toRelease = false, nil
 	for _, p := range inOrder(n.peers) {
@@ -208,7 +206,7 @@ func (n *node) endIncarnation(c actor.Context) (ended []*proxy) {
 			n.endProxy(proxy)
 			ended = append(ended, proxy)
 		}
-		n.losePeer(c, p)
+		n.losePeer(p)
 		n.forgetPeer(p)
 	}
 	n.id, n.owners = "", nil

@@ -21,7 +21,7 @@ import (
 //
 // It never blocks. While it is joining or fenced, calls wait for an owner.
 type node struct {
-	cfg    *Config
+	*base
 	net    Network                   // nil before Joined, and once ended
 	id     string                    // of the incarnation; "" between two
 	keeper *view.Keeper              // its place in the view
@@ -50,13 +50,8 @@ type node struct {
 
 	stopped func() // has commands answered by the door in front of the node
 
-	outside outside
-	mail    *clusterapi.Post // to actors and processes of the user, and of the supervisor
-
 	watchers map[uint64]func(messages.Event)
 	observed func() // ends the observation of the own supervisor; nil if no member wants its events
-
-	timeouts clusterapi.Timeouts // of the supervisor; Calls is nil until it has told them
 
 	held     bool          // the lease, at the last tick
 	rivalAt  time.Duration // since when another one has the own address; 0 is none, and -1 once that is logged
@@ -105,23 +100,15 @@ func (n *node) spawn() (*actor.PID, error) {
 	return pid, nil
 }
 
-// maxLetters bounds the dead letters that wait for the handlers of the EventStream.
-const maxLetters = 1 << 10
-
 // newNode returns a node that is not spawned.
 func newNode(cfg *Config) *node {
 	n := &node{
-		cfg: cfg, outside: newOutside(), keeper: view.NewKeeper(cfg.LeaseTime), peers: map[string]*peer{}, waiting: map[int]*waiters{}, exchanges: map[uint64]*exchange{},
+		base: newBase(cfg), keeper: view.NewKeeper(cfg.LeaseTime), peers: map[string]*peer{}, waiting: map[int]*waiters{}, exchanges: map[uint64]*exchange{},
 		byKey: map[messages.Key]*keyed{}, served: map[servedID]*served{},
 		bindings: map[string]*binding{}, watched: map[string]bool{}, asked: map[uint64]*question{},
 		asking: map[uint64]ownQuestion{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){},
 	}
-	events := clusterapi.NewRelay(maxLetters, func(event any) { cfg.System.EventStream.Publish(event) }, nil, nil)
-	n.mail = clusterapi.NewPost(cfg.System, events, func(message, reason any, stack []byte) {
-		cfg.Logger.Error().Type("message", message).Interface("reason", reason).Bytes("stack", stack).Msg("the process of a caller panicked")
-	})
 	n.ownBits.init(cfg.Shards)
-	n.timeouts.Call = cfg.CallTimeout
 	return n
 }
 
@@ -130,7 +117,7 @@ func (n *node) Receive(c actor.Context) {
 	defer n.recoverBug(c)
 	n.handle(c)
 	if n.leaving != nil {
-		n.finishLeaving(c)
+		n.finishLeaving()
 	}
 }
 
@@ -138,14 +125,15 @@ func (n *node) Receive(c actor.Context) {
 func (n *node) handle(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *actor.Started:
+		n.self = c.Self()
 		c.Send(n.cfg.Supervisor, &clusterapi.Cluster{Owns: n.ownBits.owns, HandBack: c.Self()})
 		c.Watch(n.cfg.Supervisor)
-		n.onTick(c)
+		n.onTick()
 	case *actor.Stopped:
-		n.endNode(c)
+		n.endNode()
 		n.stopped()
 	case *actor.Terminated:
-		n.onTerminated(c, msg.Who)
+		n.onTerminated(msg.Who)
 	case actor.SystemMessage, actor.AutoReceiveMessage: // must precede the cases below
 	case *clusterapi.ClientCall:
 		n.onOperation(c, msg.Op, msg)
@@ -155,9 +143,9 @@ func (n *node) handle(c actor.Context) {
 		n.timeouts = *msg
 		n.tellJoined()
 	case *clusterapi.HandedBack:
-		n.onHandedBack(c, msg)
+		n.onHandedBack(msg)
 	case *clusterapi.Withdrawn:
-		n.cancelElsewhere(c, msg.Cancel)
+		n.cancelElsewhere(msg.Cancel)
 	default:
 		n.onReport(c, msg)
 	}
@@ -177,7 +165,7 @@ func (n *node) onCommand(c actor.Context, cmd messages.Command) {
 	case messages.Operation:
 		n.onOperation(c, cmd, nil)
 	case *messages.Cancel:
-		n.onCancel(c, cmd)
+		n.onCancel(cmd)
 	case *messages.CloseSession:
 		n.onKeyed(c, cmd, cmd.Key, n.closeTime())
 	case *messages.Restart:
@@ -213,52 +201,52 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *Joined:
 		n.onJoined(msg.Network)
 	case *Answered:
-		n.onWitness(c, msg)
+		n.onWitness(msg)
 	case *Changed:
 		if n.is(msg.Network) {
-			n.onChanged(c, n.peers[msg.Peer], msg.State)
+			n.onChanged(n.peers[msg.Peer], msg.State)
 		}
 	case *Received:
 		if n.is(msg.Network) {
-			n.onReceived(c, msg.From, msg.Message)
+			n.onReceived(msg.From, msg.Message)
 		}
 	case *tick:
-		n.onTick(c)
+		n.onTick()
 	case *tellDue:
 		n.onTellDue()
 	case *encoded:
-		n.onEncoded(c, msg)
+		n.onEncoded(msg)
 	case *decoded:
-		n.onDecoded(c, msg)
+		n.onDecoded(msg)
 	case *boxed:
-		n.onServed(c, msg.of, msg.message)
+		n.onServed(msg.of, msg.message)
 	case *ownPart:
-		n.onOwnPart(c, msg.of, msg.message)
+		n.onOwnPart(msg.of, msg.message)
 	case *proxied:
-		n.onProxied(c, msg)
+		n.onProxied(msg)
 	case *proxyWatched:
-		n.onProxyWatched(c, msg)
+		n.onProxyWatched(msg)
 	case *answered:
-		n.onAnswered(c, msg)
+		n.onAnswered(msg)
 	case *questionDue:
 		const reason = "there was no answer in time"
-		n.withdrawQuestion(c, msg.number, &messages.Refusal{Reason: reason}, reason)
+		n.withdrawQuestion(msg.number, &messages.Refusal{Reason: reason}, reason)
 	case interface{ TakenBy() *actor.PID }: // the answer to a messages.StderrLine
-		n.onTaken(c, msg.TakenBy())
+		n.onTaken(msg.TakenBy())
 	case *retryDue:
-		n.routeKey(c, msg.key)
+		n.routeKey(msg.key)
 	case *overdue:
-		n.onOverdue(c, (*exchange)(msg))
+		n.onOverdue((*exchange)(msg))
 	case *gatherDue:
-		n.onGatherDue(c, msg.of)
+		n.onGatherDue(msg.of)
 	case *releaseDue:
-		n.onReleaseDue(c)
+		n.onReleaseDue()
 	case *shardsReleased:
-		n.onShardsReleased(c, msg)
+		n.onShardsReleased(msg)
 	case *observedEvent:
-		n.onObserved(c, msg.event)
+		n.onObserved(msg.event)
 	case *Watch:
-		n.onWatch(c, msg)
+		n.onWatch(msg)
 	case *ListMembers:
 		n.mail.Send(c.Sender(), &Members{n.snapshot()})
 	case *Leave:
@@ -266,11 +254,11 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *LeaveNow:
 		n.leftAt = time.Now()
 	case *leaveDue:
-		n.onLeaveDue(c)
+		n.onLeaveDue()
 	case *flushDue:
-		n.onFlushDue(c)
+		n.onFlushDue()
 	case *endDue:
-		n.onEndDue(c)
+		n.onEndDue()
 	case *dropped:
 		n.onDropped(msg)
 	case *actor.DeadLetterResponse:
@@ -301,25 +289,4 @@ func (n *node) recoverBug(c actor.Context) {
 	if r := recover(); r != nil {
 		n.cfg.Logger.Error().Interface("reason", r).Type("message", c.Message()).Bytes("stack", debug.Stack()).Msg("cluster node panicked")
 	}
-}
-
-// controlTime is how long a command that needs no work, and its reply, may be on their way between
-// members.
-const controlTime = 3 * time.Second
-
-// closeTime returns how long a close command of another member, or the release of shards, takes at most.
-func (n *node) closeTime() time.Duration {
-	return n.timeouts.Close + controlTime
-}
-
-// failure returns the failure of a command.
-func (n *node) failure(cmd messages.Command, code messages.Code, detail string) *messages.Failure {
-	f := messages.NewFailure(cmd, code, detail)
-	f.Supervisor = n.cfg.Name
-	return f
-}
-
-// reply sends a reply to a caller, if there is one.
-func (n *node) reply(caller *actor.PID, reply messages.Reply) {
-	n.mail.Send(caller, reply)
 }

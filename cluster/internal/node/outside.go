@@ -39,12 +39,6 @@ func newOutside() outside {
 	}
 }
 
-// after sends a message to the node after a time.
-func (n *node) after(c actor.Context, d time.Duration, msg any) timer {
-	root, self := c.ActorSystem().Root, c.Self()
-	return n.outside.after(d, func() { root.Send(self, msg) })
-}
-
 // inOrder yields the entries of a map in the order of their keys, without those that are deleted meanwhile. What is
 // sent while a map is walked is then the same for the same messages.
 func inOrder[K cmp.Ordered, V any](m map[K]V) iter.Seq2[K, V] {

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/cluster/internal/view"
 )
 
@@ -78,7 +76,7 @@ func (n *node) addPeer(m view.Member) {
 }
 
 // welcome tells a new member what it needs to know, once both have each other in their views.
-func (n *node) welcome(c actor.Context, p *peer) {
+func (n *node) welcome(p *peer) {
 	if !p.alive() {
 		return
 	}
@@ -89,26 +87,26 @@ func (n *node) welcome(c actor.Context, p *peer) {
 	if len(n.watchers) > 0 {
 		n.post(p, 0, &wantEvents{true})
 	}
-	n.sendBindings(c, p)
+	n.sendBindings(p)
 }
 
 // removePeer forgets one that is neither a member nor wants to be one.
-func (n *node) removePeer(c actor.Context, p *peer) {
+func (n *node) removePeer(p *peer) {
 	if p.member {
 		n.cfg.Logger.Info().Str("member", p.label()).Bool("leaving", p.leaving).Msg("member was removed from the cluster")
 		p.member = false
-		n.losePeer(c, p)
+		n.losePeer(p)
 	}
 	n.forgetPeer(p)
 }
 
 // losePeer ends all that the nodes had with each other.
-func (n *node) losePeer(c actor.Context, p *peer) {
-	n.onPeerLost(c, p)
-	n.dropServed(c, p)
-	n.dropQuestions(c, p)
+func (n *node) losePeer(p *peer) {
+	n.onPeerLost(p)
+	n.dropServed(p)
+	n.dropQuestions(p)
 	for ref := range inOrder(p.proxies) {
-		n.onGone(c, p, ref)
+		n.onGone(p, ref)
 	}
 	for ref, from := range n.lines {
 		if from = slices.DeleteFunc(from, func(other *peer) bool { return other == p }); len(from) == 0 {
@@ -117,9 +115,9 @@ func (n *node) losePeer(c actor.Context, p *peer) {
 			n.lines[ref] = from
 		}
 	}
-	n.onWantEvents(c, p, false)
+	n.onWantEvents(p, false)
 	if n.inside && !n.left && n.cfg.Lease.Held() { // otherwise it may be this member that was removed
-		n.spreadBindings(c, p)
+		n.spreadBindings(p)
 	}
 	p.link.Drop()
 	p.cancelled, p.knows = nil, map[string]bool{}

@@ -14,17 +14,10 @@ import (
 
 // inbox passes what it gets on to the node.
 type inbox struct {
-	system  *actor.ActorSystem
 	mail    *clusterapi.Post
 	node    *actor.PID
 	user    func(message any, sender *actor.PID) any
 	systems func(message any) any // or nil
-}
-
-// register gives an inbox a PID.
-func (b *inbox) register(prefix string) *actor.PID {
-	pid, _ := b.system.ProcessRegistry.Add(b, prefix+b.system.ProcessRegistry.NextId())
-	return pid
 }
 
 // SendUserMessage passes a message on.
@@ -121,55 +114,28 @@ func (*box) Stop(*actor.PID) {}
 func (*box) Prompt() {}
 
 // openBox gives a command of another member its sender.
-func (n *node) openBox(c actor.Context, s *served) {
-	processes := c.ActorSystem().ProcessRegistry
-	s.box = &box{of: s, mail: n.mail, node: c.Self()}
+func (n *node) openBox(s *served) {
+	processes := n.cfg.System.ProcessRegistry
+	s.box = &box{of: s, mail: n.mail, node: n.self}
 	s.sender, _ = processes.Add(s.box, "remote"+processes.NextId())
 }
 
 // closeBox removes the sender.
-func (n *node) closeBox(c actor.Context, s *served) {
+func (n *node) closeBox(s *served) {
 	if s.box != nil {
-		c.ActorSystem().ProcessRegistry.Remove(s.sender)
+		n.close(s.sender)
 		s.box = nil
 	}
 }
 
 // servedBy returns the command whose sender a PID is, or nil.
-func (n *node) servedBy(c actor.Context, pid *actor.PID) *served {
+func (n *node) servedBy(pid *actor.PID) *served {
 	if pid == nil {
 		return nil
 	}
-	process, _ := c.ActorSystem().ProcessRegistry.GetLocal(pid.Id)
+	process, _ := n.cfg.System.ProcessRegistry.GetLocal(pid.Id)
 	if b, is := process.(*box); is && n.served[b.of.id] == b.of {
 		return b.of
 	}
 	return nil
-}
-
-// newOwnBox returns the sender of the own supervisor's part of a command to all members.
-func (n *node) newOwnBox(c actor.Context, g *gather) *actor.PID {
-	b := &inbox{system: c.ActorSystem(), mail: n.mail, node: c.Self()}
-	b.user = func(message any, _ *actor.PID) any { return &ownPart{of: g, message: message} }
-	return b.register("gather")
-}
-
-// closeOwnBox removes the box of the own part.
-func (n *node) closeOwnBox(c actor.Context, g *gather) {
-	c.ActorSystem().ProcessRegistry.Remove(g.own)
-	g.own = nil
-}
-
-// askSupervisor sends a message to the own supervisor. When it replies, the node gets what
-// then returns.
-func (n *node) askSupervisor(c actor.Context, msg any, then func() any) {
-	system := c.ActorSystem()
-	b := &inbox{system: system, mail: n.mail, node: c.Self()}
-	var pid *actor.PID
-	b.user = func(any, *actor.PID) any {
-		system.ProcessRegistry.Remove(pid)
-		return then()
-	}
-	pid = b.register("ask")
-	c.RequestWithCustomSender(n.cfg.Supervisor, msg, pid)
 }

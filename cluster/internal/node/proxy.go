@@ -131,33 +131,31 @@ type ownQuestion struct {
 }
 
 // adopt replaces the placeholders of a command by proxies.
-func (n *node) adopt(c actor.Context, s *served) {
+func (n *node) adopt(s *served) {
 	switch cmd := s.cmd.(type) {
 	case messages.Operation:
 		h := cmd.Head()
 		_, stays := cmd.(*messages.Subscribe)
-		h.Handler = n.proxyOf(c, s, h.Handler, false)
-		h.Subscriber = n.proxyOf(c, s, h.Subscriber, stays)
-		h.Owner = n.proxyOf(c, s, h.Owner, false)
+		h.Handler = n.proxyOf(s, h.Handler, false)
+		h.Subscriber = n.proxyOf(s, h.Subscriber, stays)
+		h.Owner = n.proxyOf(s, h.Owner, false)
 	case *messages.Bind:
-		cmd.Owner, cmd.Handler = n.proxyOf(c, s, cmd.Owner, true), n.proxyOf(c, s, cmd.Handler, true)
-		cmd.Subscriber = n.proxyOf(c, s, cmd.Subscriber, true)
+		cmd.Owner, cmd.Handler = n.proxyOf(s, cmd.Owner, true), n.proxyOf(s, cmd.Handler, true)
+		cmd.Subscriber = n.proxyOf(s, cmd.Subscriber, true)
 	case *messages.Tail:
-		cmd.Subscriber = n.proxyOf(c, s, cmd.Subscriber, true)
+		cmd.Subscriber = n.proxyOf(s, cmd.Subscriber, true)
 	}
 }
 
 // proxyOf returns the PID of the proxy for a placeholder.
-func (n *node) proxyOf(c actor.Context, s *served, pid *actor.PID, pinned bool) *actor.PID {
+func (n *node) proxyOf(s *served, pid *actor.PID, pinned bool) *actor.PID {
 	if pid == nil {
 		return nil
 	}
 	p := s.peer.proxies[pid.Id]
 	if p == nil {
 		p = &proxy{peer: s.peer, ref: pid.Id, watchers: map[string]*actor.PID{}}
-		b := &inbox{system: c.ActorSystem(), mail: n.mail, node: c.Self()}
-		b.user = func(message any, sender *actor.PID) any { return &proxied{of: p, message: message, sender: sender} }
-		b.systems = func(message any) any {
+		p.pid = n.open("proxy", func(message any, sender *actor.PID) any { return &proxied{of: p, message: message, sender: sender} }, func(message any) any {
 			switch m := message.(type) {
 			case *actor.Watch:
 				return &proxyWatched{of: p, watcher: m.Watcher}
@@ -165,8 +163,7 @@ func (n *node) proxyOf(c actor.Context, s *served, pid *actor.PID, pinned bool) 
 				return &proxyWatched{of: p, watcher: m.Watcher, ends: true}
 			}
 			return nil
-		}
-		p.pid = b.register("proxy")
+		})
 		s.peer.proxies[pid.Id] = p
 	}
 	p.pinned = p.pinned || pinned
@@ -185,11 +182,11 @@ func (n *node) endIfUnused(p *proxy) {
 // endProxy removes a proxy.
 func (n *node) endProxy(p *proxy) {
 	delete(p.peer.proxies, p.ref)
-	n.cfg.System.ProcessRegistry.Remove(p.pid)
+	n.close(p.pid)
 }
 
 // onGone ends the proxy of an actor that has terminated, and tells those who watch it.
-func (n *node) onGone(c actor.Context, from *peer, ref string) {
+func (n *node) onGone(from *peer, ref string) {
 	if p := from.proxies[ref]; p != nil {
 		n.endProxy(p)
 		n.tellWatchers(p)
@@ -204,7 +201,7 @@ func (n *node) tellWatchers(p *proxy) {
 }
 
 // onProxyWatched notes who watches a proxy.
-func (n *node) onProxyWatched(c actor.Context, msg *proxyWatched) {
+func (n *node) onProxyWatched(msg *proxyWatched) {
 	p := msg.of
 	switch {
 	case msg.ends:
@@ -218,7 +215,7 @@ func (n *node) onProxyWatched(c actor.Context, msg *proxyWatched) {
 }
 
 // onProxied passes a message on to the member of the actor.
-func (n *node) onProxied(c actor.Context, msg *proxied) {
+func (n *node) onProxied(msg *proxied) {
 	p := msg.of
 	req, asks := msg.message.(messages.Request)
 	switch there := p.peer.proxies[p.ref] == p; {
@@ -228,7 +225,7 @@ func (n *node) onProxied(c actor.Context, msg *proxied) {
 	case asks:
 		n.lastID++
 		n.asking[n.lastID] = ownQuestion{p.peer, req.GetOrigin().Question, msg.sender}
-		n.encode(c, req, &encoded{to: p.peer, asks: n.lastID, handler: p.ref})
+		n.encode(req, &encoded{to: p.peer, asks: n.lastID, handler: p.ref})
 		return
 	case !there:
 		return
@@ -257,7 +254,7 @@ func (n *node) onProxied(c actor.Context, msg *proxied) {
 }
 
 // onQuestionEncoded sends a question to the member of its handler, unless it was withdrawn.
-func (n *node) onQuestionEncoded(c actor.Context, msg *encoded) {
+func (n *node) onQuestionEncoded(msg *encoded) {
 	q, asking := n.asking[msg.asks]
 	if !asking {
 		return
@@ -269,10 +266,10 @@ func (n *node) onQuestionEncoded(c actor.Context, msg *encoded) {
 }
 
 // onTell passes a message of another member on to an actor here.
-func (n *node) onTell(c actor.Context, from *peer, msg *tell) {
+func (n *node) onTell(from *peer, msg *tell) {
 	value, err := wire.Decode(msg.Type, msg.Body, refs{})
 	if err != nil {
-		n.onUndecodable(c, from, 0, err)
+		n.onUndecodable(from, 0, err)
 		return
 	}
 	to := pidOf(msg.Ref)
@@ -282,19 +279,19 @@ func (n *node) onTell(c actor.Context, from *peer, msg *tell) {
 			return
 		}
 		n.lines[msg.Ref] = append(n.lines[msg.Ref], from)
-		n.mail.Request(to, value, c.Self())
+		n.mail.Request(to, value, n.self)
 	case *messages.Withdrawn:
-		n.onWithdrawn(c, from, msg.Number, value.Reason)
+		n.onWithdrawn(from, msg.Number, value.Reason)
 	case messages.Notification:
 		n.mail.Send(to, value)
 	}
 }
 
 // onWithdrawn ends a question of another member. One that is on its way is not put to its handler.
-func (n *node) onWithdrawn(c actor.Context, from *peer, remote uint64, reason string) {
+func (n *node) onWithdrawn(from *peer, remote uint64, reason string) {
 	for number, q := range inOrder(n.asked) {
 		if q.peer == from && q.remote == remote {
-			n.withdrawQuestion(c, number, nil, reason)
+			n.withdrawQuestion(number, nil, reason)
 			return
 		}
 	}
@@ -302,15 +299,15 @@ func (n *node) onWithdrawn(c actor.Context, from *peer, remote uint64, reason st
 }
 
 // withdrawQuestion ends a question that its handler has not answered, and tells the handler.
-func (n *node) withdrawQuestion(c actor.Context, number uint64, answer messages.Answer, reason string) {
+func (n *node) withdrawQuestion(number uint64, answer messages.Answer, reason string) {
 	if q := n.asked[number]; q != nil {
-		n.endQuestion(c, number, answer)
+		n.endQuestion(number, answer)
 		n.mail.Send(q.handler, &messages.Withdrawn{Origin: q.origin, Reason: reason})
 	}
 }
 
 // onTaken tells the member of a session that a line was handled.
-func (n *node) onTaken(c actor.Context, by *actor.PID) {
+func (n *node) onTaken(by *actor.PID) {
 	ref := refs{}.Ref(by)
 	from := n.lines[ref]
 	if len(from) == 0 {
@@ -323,7 +320,7 @@ func (n *node) onTaken(c actor.Context, by *actor.PID) {
 }
 
 // onLineTaken tells the session that a line was handled.
-func (n *node) onLineTaken(c actor.Context, from *peer, ref string) {
+func (n *node) onLineTaken(from *peer, ref string) {
 	if p := from.proxies[ref]; p != nil && len(p.lines) > 0 {
 		n.mail.Send(p.lines[0], &lineTaken{by: p.pid})
 		p.lines = p.lines[1:]
@@ -331,60 +328,58 @@ func (n *node) onLineTaken(c actor.Context, from *peer, ref string) {
 }
 
 // onAsk puts a question of another member to a handler here.
-func (n *node) onAsk(c actor.Context, from *peer, remote uint64, ref string, req messages.Request) {
+func (n *node) onAsk(from *peer, remote uint64, ref string, req messages.Request) {
 	if from.cancelled.take(remote) {
 		return
 	}
 	handler := pidOf(ref)
 	if n.mail.Gone(handler) {
-		n.answerTo(c, from, remote, &messages.Refusal{Reason: clusterapi.NoHandler})
+		n.answerTo(from, remote, &messages.Refusal{Reason: clusterapi.NoHandler})
 		return
 	}
 	n.lastID++
 	number := n.lastID
 	origin := req.GetOrigin()
 	origin.Question = from.label() + "/" + origin.Question
-	b := &inbox{system: c.ActorSystem(), mail: n.mail, node: c.Self()}
-	b.user = func(message any, _ *actor.PID) any { return &answered{number: number, message: message} }
-	b.systems = func(message any) any {
+	pid := n.open("question", func(message any, _ *actor.PID) any { return &answered{number: number, message: message} }, func(message any) any {
 		if _, ended := message.(*actor.Terminated); ended {
 			return &answered{number: number}
 		}
 		return nil
-	}
-	q := &question{peer: from, remote: remote, origin: *origin, handler: handler, pid: b.register("question")}
-	q.timer = n.after(c, time.Until(origin.Deadline)+time.Second, &questionDue{number: number})
+	})
+	q := &question{peer: from, remote: remote, origin: *origin, handler: handler, pid: pid}
+	q.timer = n.after(time.Until(origin.Deadline)+time.Second, &questionDue{number: number})
 	n.asked[number] = q
 	n.mail.Watch(handler, q.pid)
 	n.mail.Request(handler, req, q.pid)
 }
 
 // onAnswered sends the answer of a handler to the member that has asked.
-func (n *node) onAnswered(c actor.Context, msg *answered) {
-	n.endQuestion(c, msg.number, clusterapi.AnswerOf(msg.message))
+func (n *node) onAnswered(msg *answered) {
+	n.endQuestion(msg.number, clusterapi.AnswerOf(msg.message))
 }
 
 // endQuestion removes a question. answer may be nil, if nobody waits for it.
-func (n *node) endQuestion(c actor.Context, number uint64, answer messages.Answer) {
+func (n *node) endQuestion(number uint64, answer messages.Answer) {
 	q := n.asked[number]
 	if q == nil {
 		return
 	}
 	q.timer.Stop()
-	c.ActorSystem().ProcessRegistry.Remove(q.pid)
+	n.close(q.pid)
 	n.mail.Unwatch(q.handler, q.pid)
 	delete(n.asked, number)
 	if answer != nil {
-		n.encode(c, answer, &encoded{to: q.peer, answers: q.remote})
+		n.encode(answer, &encoded{to: q.peer, answers: q.remote})
 	}
 }
 
 // dropQuestions ends the questions from and to a member that is lost.
-func (n *node) dropQuestions(c actor.Context, p *peer) {
+func (n *node) dropQuestions(p *peer) {
 	const reason = "the member has left the cluster"
 	for number, q := range inOrder(n.asked) {
 		if q.peer == p {
-			n.withdrawQuestion(c, number, nil, reason)
+			n.withdrawQuestion(number, nil, reason)
 		}
 	}
 	for number, q := range inOrder(n.asking) {
@@ -396,14 +391,14 @@ func (n *node) dropQuestions(c actor.Context, p *peer) {
 }
 
 // onAnswerEncoded sends an answer to the member that has asked.
-func (n *node) onAnswerEncoded(c actor.Context, msg *encoded) {
+func (n *node) onAnswerEncoded(msg *encoded) {
 	if err := n.send(msg, msg.answers|isReply); err != nil {
-		n.answerTo(c, msg.to, msg.answers, &messages.Refusal{Reason: "the answer cannot be sent: " + err.Error()})
+		n.answerTo(msg.to, msg.answers, &messages.Refusal{Reason: "the answer cannot be sent: " + err.Error()})
 	}
 }
 
 // onAnswer gives the answer of a handler elsewhere to the session that has asked.
-func (n *node) onAnswer(c actor.Context, number uint64, value any) {
+func (n *node) onAnswer(number uint64, value any) {
 	q := n.asking[number]
 	delete(n.asking, number)
 	answer, ok := value.(messages.Answer)
@@ -430,14 +425,14 @@ func named(cmd messages.Command) [3]*actor.PID {
 }
 
 // watch watches the actors that a command names.
-func (n *node) watch(c actor.Context, cmd messages.Command) {
+func (n *node) watch(cmd messages.Command) {
 	for _, pid := range named(cmd) {
 		if pid == nil {
 			continue
 		}
 		if ref := (refs{}).Ref(pid); !n.watched[ref] {
 			n.watched[ref] = true
-			n.mail.Watch(pid, c.Self())
+			n.mail.Watch(pid, n.self)
 		}
 	}
 }
@@ -458,14 +453,14 @@ func (n *node) introduce(p *peer, cmd messages.Command) {
 }
 
 // onTerminated tells the members that know it that an actor here has terminated.
-func (n *node) onTerminated(c actor.Context, who *actor.PID) {
+func (n *node) onTerminated(who *actor.PID) {
 	if who.Equal(n.cfg.Supervisor) {
-		n.onSupervisorStopped(c)
+		n.onSupervisorStopped()
 	}
 	ref := refs{}.Ref(who)
 	delete(n.watched, ref)
 	delete(n.lines, ref)
-	n.cancelOwned(c, ref)
+	n.cancelOwned(ref)
 	for _, p := range inOrder(n.peers) {
 		if p.knows[ref] {
 			delete(p.knows, ref)

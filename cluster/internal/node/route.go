@@ -91,7 +91,7 @@ func (n *node) onOperation(c actor.Context, op messages.Operation, called *clust
 		n.reply(x.caller, n.failure(op, messages.CodeClosed, "this member is leaving the cluster"))
 		return
 	}
-	n.begin(c, x)
+	n.begin(x)
 }
 
 // stays reports whether an operation needs no other member: its shard is served here, or it
@@ -112,19 +112,14 @@ func (n *node) onKeyed(c actor.Context, cmd messages.Command, key messages.Key, 
 		c.Forward(n.cfg.Supervisor)
 		return
 	}
-	n.begin(c, &exchange{cmd: cmd, caller: c.Sender(), key: key, deadline: time.Now().Add(limit)})
+	n.begin(&exchange{cmd: cmd, caller: c.Sender(), key: key, deadline: time.Now().Add(limit)})
 }
 
 // ownerTerminated is the detail of the failure of an operation whose owner has terminated.
 const ownerTerminated = "its owner has terminated"
 
-// isThere reports whether an actor here has not terminated.
-func (n *node) isThere(pid *actor.PID) bool {
-	return !n.mail.Gone(pid)
-}
-
 // begin adds an exchange, and routes it.
-func (n *node) begin(c actor.Context, x *exchange) {
+func (n *node) begin(x *exchange) {
 	reject := func(code messages.Code, detail string) {
 		n.reply(x.caller, x.complete(x.cmd, n.failure(x.cmd, code, detail)))
 	}
@@ -146,9 +141,9 @@ func (n *node) begin(c actor.Context, x *exchange) {
 			return
 		}
 	}
-	n.watch(c, x.cmd)
+	n.watch(x.cmd)
 	n.add(x)
-	x.timer = n.after(c, time.Until(x.waitEnd()), (*overdue)(x))
+	x.timer = n.after(time.Until(x.waitEnd()), (*overdue)(x))
 	of := n.byKey[x.key]
 	if of == nil {
 		of = new(keyed)
@@ -156,10 +151,10 @@ func (n *node) begin(c actor.Context, x *exchange) {
 	}
 	of.all = append(of.all, x)
 	if len(of.waiting) > 0 { // it must not pass them
-		n.wait(c, x)
+		n.wait(x)
 		return
 	}
-	n.route(c, x)
+	n.route(x)
 }
 
 // add numbers an exchange.
@@ -171,48 +166,48 @@ func (n *node) add(x *exchange) {
 
 // route gives an exchange to the owner of its key, or keeps it waiting. An owner that is
 // silent may be gone: what is not sent to it is not lost.
-func (n *node) route(c actor.Context, x *exchange) {
+func (n *node) route(x *exchange) {
 	number := ShardOf(x.key, n.cfg.Shards)
 	owner, own := n.ownerOf(number)
 	switch {
 	case n.isLast():
-		n.finish(c, x, n.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
+		n.finish(x, n.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
 	case own:
-		n.routeHere(c, x, number)
+		n.routeHere(x, number)
 	case owner != nil && owner.version != 0:
-		n.refuse(c, x, owner)
+		n.refuse(x, owner)
 	case owner == nil || n.silent(owner):
-		n.wait(c, x)
+		n.wait(x)
 	default:
-		n.give(c, x, owner)
+		n.give(x, owner)
 	}
 }
 
 // routeHere gives an exchange to the own supervisor, when the shard of its key is served here.
-func (n *node) routeHere(c actor.Context, x *exchange, number int) {
+func (n *node) routeHere(x *exchange, number int) {
 	if !n.shards.Serves(number) {
-		n.wait(c, x)
+		n.wait(x)
 		n.waitersOf(number).keys[x.key] = true
 		return
 	}
 	n.end(x)
-	n.run(c, x.cmd, x.caller, x.values, x.history)
+	n.run(x.cmd, x.caller, x.values, x.history)
 }
 
 // run gives a command to the own supervisor.
-func (n *node) run(c actor.Context, cmd messages.Command, sender *actor.PID, values *clusterapi.Values, past history) {
+func (n *node) run(cmd messages.Command, sender *actor.PID, values *clusterapi.Values, past history) {
 	var msg any = cmd
 	if op, ok := cmd.(messages.Operation); ok && (values != nil || past != history{}) {
 		msg = &clusterapi.ResentCall{Op: op, Values: values, Intercepted: past.Intercepted, List: past.List, Runs: past.Runs, MayHaveRun: past.MayHaveRun, Detail: past.Detail}
 	}
-	c.RequestWithCustomSender(n.cfg.Supervisor, msg, sender)
+	n.request(msg, sender)
 }
 
 // give encodes an exchange for a member.
-func (n *node) give(c actor.Context, x *exchange, to *peer) {
+func (n *node) give(x *exchange, to *peer) {
 	x.to = to
 	to.exchanges[x] = struct{}{}
-	n.encode(c, x.traced(), &encoded{exchange: x, to: to, history: x.history})
+	n.encode(x.traced(), &encoded{exchange: x, to: to, history: x.history})
 }
 
 // traced returns the command of an exchange for another member. The values of the context of its
@@ -231,16 +226,15 @@ func (x *exchange) traced() messages.Command {
 
 // encode encodes a command, a reply, a question or an answer, and has onEncoded called. What is not known
 // to be small is encoded in another goroutine, which then sends done to the node. Only other commands keep their order.
-func (n *node) encode(c actor.Context, v any, done *encoded) {
+func (n *node) encode(v any, done *encoded) {
 	if wire.IsSmall(v) {
 		done.encode(v)
-		n.onEncoded(c, done)
+		n.onEncoded(done)
 		return
 	}
-	root, self := c.ActorSystem().Root, c.Self()
-	n.outside.work(func() {
+	n.work(func() any {
 		done.encode(v)
-		root.Send(self, done)
+		return done
 	})
 }
 
@@ -257,16 +251,16 @@ func (e *encoded) encode(v any) {
 }
 
 // onEncoded sends what is encoded.
-func (n *node) onEncoded(c actor.Context, msg *encoded) {
+func (n *node) onEncoded(msg *encoded) {
 	switch {
 	case msg.served != nil:
-		n.onReplyEncoded(c, msg)
+		n.onReplyEncoded(msg)
 		return
 	case msg.asks != 0:
-		n.onQuestionEncoded(c, msg)
+		n.onQuestionEncoded(msg)
 		return
 	case msg.answers != 0:
-		n.onAnswerEncoded(c, msg)
+		n.onAnswerEncoded(msg)
 		return
 	}
 	x := msg.exchange
@@ -274,7 +268,7 @@ func (n *node) onEncoded(c actor.Context, msg *encoded) {
 		return // it was cancelled, or the member has left
 	}
 	if msg.err != nil {
-		n.finish(c, x, n.failure(x.cmd, messages.CodeInvalid, msg.err.Error()))
+		n.finish(x, n.failure(x.cmd, messages.CodeInvalid, msg.err.Error()))
 		return
 	}
 	sent, err := x.to.link.Send(link.Message{Type: msg.typ, ID: x.id, Body: msg.body}, x.history != history{})
@@ -283,7 +277,7 @@ func (n *node) onEncoded(c actor.Context, msg *encoded) {
 		if errors.Is(err, link.ErrLarge) {
 			code = messages.CodeInvalid
 		}
-		n.finish(c, x, n.failure(x.cmd, code, err.Error()))
+		n.finish(x, n.failure(x.cmd, code, err.Error()))
 		return
 	}
 	x.sent = sent
@@ -291,8 +285,8 @@ func (n *node) onEncoded(c actor.Context, msg *encoded) {
 }
 
 // wait keeps an exchange that has no owner to be sent to, and tries again later.
-func (n *node) wait(c actor.Context, x *exchange) {
-	if n.giveUpList(c, x) {
+func (n *node) wait(x *exchange) {
+	if n.giveUpList(x) {
 		return
 	}
 	of := n.byKey[x.key]
@@ -303,7 +297,7 @@ func (n *node) wait(c actor.Context, x *exchange) {
 	if of.retry == nil {
 		x.tries++
 		pause := min(10*time.Millisecond<<min(x.tries, 6), 500*time.Millisecond)
-		of.retry = n.after(c, pause/2+n.outside.random(pause/2), &retryDue{x.key})
+		of.retry = n.after(pause/2+n.outside.random(pause/2), &retryDue{x.key})
 	}
 }
 
@@ -337,18 +331,18 @@ func (x *exchange) detach() {
 }
 
 // routeKey routes the exchanges of a key that wait, in their order.
-func (n *node) routeKey(c actor.Context, key messages.Key) {
+func (n *node) routeKey(key messages.Key) {
 	if of := n.byKey[key]; of != nil {
 		for _, x := range of.take() {
-			n.route(c, x)
+			n.route(x)
 		}
 	}
 }
 
 // routeWaiting routes all exchanges that wait: the topology has changed.
-func (n *node) routeWaiting(c actor.Context) {
+func (n *node) routeWaiting() {
 	for _, key := range slices.SortedFunc(maps.Keys(n.byKey), messages.Key.Compare) {
-		n.routeKey(c, key)
+		n.routeKey(key)
 	}
 }
 
@@ -371,7 +365,7 @@ func (n *node) end(x *exchange) {
 }
 
 // finish answers an exchange.
-func (n *node) finish(c actor.Context, x *exchange, reply messages.Reply) {
+func (n *node) finish(x *exchange, reply messages.Reply) {
 	if n.exchanges[x.id] != x {
 		return
 	}
@@ -382,7 +376,7 @@ func (n *node) finish(c actor.Context, x *exchange, reply messages.Reply) {
 	}
 	n.end(x)
 	if x.gather != nil {
-		n.onPart(c, x, reply)
+		n.onPart(x, reply)
 		return
 	}
 	n.reply(x.caller, reply)
@@ -415,22 +409,22 @@ func (h history) complete(cmd messages.Command, f *messages.Failure) *messages.F
 }
 
 // onMoved routes an exchange again: the member has not run it, or has handed it back.
-func (n *node) onMoved(c actor.Context, x *exchange, m *moved) {
+func (n *node) onMoved(x *exchange, m *moved) {
 	x.history = history(*m)
 	x.detach()
 	switch {
 	case x.gather != nil:
-		n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable, "the member did not take it"))
+		n.finish(x, n.failure(x.cmd, messages.CodeUnavailable, "the member did not take it"))
 	case x.cancelled:
-		n.finish(c, x, n.failure(x.cmd, messages.CodeCancelled, ""))
+		n.finish(x, n.failure(x.cmd, messages.CodeCancelled, ""))
 	default:
-		n.wait(c, x)
+		n.wait(x)
 	}
 }
 
 // onPeerLost routes the exchanges that a member had again. Those that may have arrived there
 // may have run.
-func (n *node) onPeerLost(c actor.Context, p *peer) {
+func (n *node) onPeerLost(p *peer) {
 	left := fmt.Sprintf("the member %s has left the cluster before it answered", p.label())
 	for _, x := range slices.SortedFunc(maps.Keys(p.exchanges), byID) {
 		n.withdraw(x)
@@ -438,35 +432,35 @@ func (n *node) onPeerLost(c actor.Context, p *peer) {
 		x.detach()
 		switch _, isOperation := x.cmd.(messages.Operation); {
 		case x.gather != nil:
-			n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable, "the member has left the cluster"))
+			n.finish(x, n.failure(x.cmd, messages.CodeUnavailable, "the member has left the cluster"))
 		case x.cancelled:
 			f := n.failure(x.cmd, messages.CodeCancelled, "")
 			f.MayHaveRun = arrived
-			n.finish(c, x, f)
+			n.finish(x, f)
 		case !arrived:
-			n.wait(c, x)
+			n.wait(x)
 		case isOperation:
 			x.Runs, x.MayHaveRun = x.Runs+1, true
 			x.Detail = left
-			n.wait(c, x)
+			n.wait(x)
 		default:
 			f := n.failure(x.cmd, messages.CodeLost, left)
 			f.MayHaveRun = true
-			n.finish(c, x, f)
+			n.finish(x, f)
 		}
 	}
-	n.routeWaiting(c)
+	n.routeWaiting()
 }
 
 // onHandedBack routes a call that the own supervisor does not run any longer.
-func (n *node) onHandedBack(c actor.Context, msg *clusterapi.HandedBack) {
+func (n *node) onHandedBack(msg *clusterapi.HandedBack) {
 	past := history{Runs: msg.Runs, MayHaveRun: msg.MayHaveRun, Detail: msg.Detail, Intercepted: msg.Intercepted, List: msg.List}
-	if s := n.servedBy(c, msg.Caller); s != nil {
-		n.answerMoved(c, s, past)
+	if s := n.servedBy(msg.Caller); s != nil {
+		n.answerMoved(s, past)
 		return
 	}
 	key, _ := past.routedBy(msg.Op)
-	n.begin(c, &exchange{
+	n.begin(&exchange{
 		cmd: msg.Op, caller: msg.Caller, values: msg.Values, key: key, deadline: msg.Op.Head().Deadline, history: past,
 	})
 }
@@ -483,20 +477,20 @@ func (x *exchange) waitEnd() time.Time {
 
 // onOverdue answers an exchange that got no reply in time, or that may not wait any longer. One that
 // was sent has its time.
-func (n *node) onOverdue(c actor.Context, x *exchange) {
+func (n *node) onOverdue(x *exchange) {
 	if n.exchanges[x.id] != x {
 		return
 	}
 	if wait := time.Until(x.deadline); wait > 0 {
 		if n.withdraw(x); x.sent != nil || x.MayHaveRun {
-			x.timer = n.after(c, wait, (*overdue)(x))
+			x.timer = n.after(wait, (*overdue)(x))
 			return
 		}
-		n.finish(c, x, n.failure(x.cmd, messages.CodeUnavailable, cmp.Or(n.whyFenced(), "while waiting for the member that owns the key")))
+		n.finish(x, n.failure(x.cmd, messages.CodeUnavailable, cmp.Or(n.whyFenced(), "while waiting for the member that owns the key")))
 		return
 	}
 	if n.withdraw(x); x.sent != nil && !x.late && !n.silent(x.to) {
-		x.late, x.timer = true, n.after(c, grace, (*overdue)(x))
+		x.late, x.timer = true, n.after(grace, (*overdue)(x))
 		return
 	}
 	f := n.failure(x.cmd, messages.CodeUnavailable, cmp.Or(n.whyFenced(), "the member that owns the key did not answer"))
@@ -507,42 +501,42 @@ func (n *node) onOverdue(c actor.Context, x *exchange) {
 	if x.sent != nil {
 		n.post(x.to, x.id, &cancelled{})
 	}
-	n.finish(c, x, f)
+	n.finish(x, f)
 }
 
 // onCancel cancels the operations of a key wherever they are. The own supervisor may have some although
 // the key belongs to another member, or the owner is not known: its shard has moved, or this member is
 // fenced.
-func (n *node) onCancel(c actor.Context, cmd *messages.Cancel) {
+func (n *node) onCancel(cmd *messages.Cancel) {
 	if cmd.ID == "" {
 		return
 	}
-	c.Send(n.cfg.Supervisor, cmd)
-	n.cancelElsewhere(c, cmd)
+	n.toSupervisor(cmd)
+	n.cancelElsewhere(cmd)
 }
 
 // cancelElsewhere cancels the operations of a key that the own supervisor does not have: those that wait
 // here, and those that the owner has.
-func (n *node) cancelElsewhere(c actor.Context, cmd *messages.Cancel) {
+func (n *node) cancelElsewhere(cmd *messages.Cancel) {
 	key := cmd.Key.Normal()
 	if of := n.byKey[key]; of != nil {
 		for _, x := range slices.Clone(of.all) {
 			if op, ok := x.cmd.(messages.Operation); ok && op.RequestID() == cmd.ID {
-				n.cancel(c, x, "", true)
+				n.cancel(x, "", true)
 			}
 		}
 	}
-	n.cancelServed(c, key, cmd.ID)
+	n.cancelServed(key, cmd.ID)
 	if owner, _ := n.ownerOf(ShardOf(key, n.cfg.Shards)); owner != nil {
 		n.post(owner, 0, cmd) // for the operations of callers elsewhere
 	}
 }
 
 // cancel cancels an exchange here, or has the member that it was given to cancel it.
-func (n *node) cancel(c actor.Context, x *exchange, why string, byID bool) {
+func (n *node) cancel(x *exchange, why string, byID bool) {
 	n.withdraw(x)
 	if x.to == nil || x.sent == nil {
-		n.finish(c, x, n.failure(x.cmd, messages.CodeCancelled, why))
+		n.finish(x, n.failure(x.cmd, messages.CodeCancelled, why))
 		return
 	}
 	x.cancelled = true
@@ -551,8 +545,8 @@ func (n *node) cancel(c actor.Context, x *exchange, why string, byID bool) {
 
 // cancelOwned cancels the exchanges of an owner that has terminated. Those that are on their way
 // may arrive after the news of its end.
-func (n *node) cancelOwned(c actor.Context, ref string) {
-	n.cancelAll(c, ownerTerminated, false, func(_ *exchange, op messages.Operation) bool {
+func (n *node) cancelOwned(ref string) {
+	n.cancelAll(ownerTerminated, false, func(_ *exchange, op messages.Operation) bool {
 		return op.Head().Owner != nil && (refs{}).Ref(op.Head().Owner) == ref
 	})
 }
@@ -560,12 +554,12 @@ func (n *node) cancelOwned(c actor.Context, ref string) {
 // onCancelScope cancels the operations of a scope on all members.
 func (n *node) onCancelScope(c actor.Context, cmd *messages.CancelScope) {
 	scope := messages.Key{Scope: cmd.Scope}.Normal().Scope
-	n.cancelAll(c, "", true, func(x *exchange, _ messages.Operation) bool { return x.key.Scope == scope }) // those that are on their way may arrive after the command
+	n.cancelAll("", true, func(x *exchange, _ messages.Operation) bool { return x.key.Scope == scope }) // those that are on their way may arrive after the command
 	n.gather(c, cmd, controlTime)
 }
 
 // cancelAll cancels the operations that match.
-func (n *node) cancelAll(c actor.Context, why string, withID bool, match func(*exchange, messages.Operation) bool) {
+func (n *node) cancelAll(why string, withID bool, match func(*exchange, messages.Operation) bool) {
 	var all []*exchange
 	for _, x := range n.exchanges {
 		if op, ok := x.cmd.(messages.Operation); ok && match(x, op) {
@@ -574,6 +568,6 @@ func (n *node) cancelAll(c actor.Context, why string, withID bool, match func(*e
 	}
 	slices.SortFunc(all, byID)
 	for _, x := range all {
-		n.cancel(c, x, why, withID)
+		n.cancel(x, why, withID)
 	}
 }

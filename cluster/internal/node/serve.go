@@ -69,7 +69,7 @@ func init() {
 const isReply = 1 << 63
 
 // answerTo sends a small reply to a command of another member.
-func (n *node) answerTo(c actor.Context, to *peer, id uint64, reply any) {
+func (n *node) answerTo(to *peer, id uint64, reply any) {
 	n.post(to, id|isReply, reply)
 }
 
@@ -102,58 +102,57 @@ func decode(from *peer, m link.Message) *decoded {
 }
 
 // onMessage decodes a message of another member.
-func (n *node) onMessage(c actor.Context, from *peer, m link.Message) {
+func (n *node) onMessage(from *peer, m link.Message) {
 	if len(m.Body) <= maxInline || m.ID == 0 { // the latter keep their order
-		n.onDecoded(c, decode(from, m))
+		n.onDecoded(decode(from, m))
 		return
 	}
-	root, self := c.ActorSystem().Root, c.Self()
-	n.outside.work(func() { root.Send(self, decode(from, m)) })
+	n.work(func() any { return decode(from, m) })
 }
 
 // onDecoded handles a message of another member.
-func (n *node) onDecoded(c actor.Context, d *decoded) {
+func (n *node) onDecoded(d *decoded) {
 	from, id := d.from, d.id
 	switch {
 	case n.peers[from.ID] != from || !from.member || from.ended:
 		return
 	case id&isReply != 0:
-		n.onReplyDecoded(c, from, id&^isReply, d.value, d.err)
+		n.onReplyDecoded(from, id&^isReply, d.value, d.err)
 		return
 	case d.err != nil:
-		n.onUndecodable(c, from, id, d.err)
+		n.onUndecodable(from, id, d.err)
 		return
 	}
 	switch msg := d.value.(type) {
 	case messages.Command:
-		n.serve(c, from, id, msg, d.past)
+		n.serve(from, id, msg, d.past)
 	case *cancelled:
-		n.onExchangeCancelled(c, from, id, msg.ByID)
+		n.onExchangeCancelled(from, id, msg.ByID)
 	case *tell:
-		n.onTell(c, from, msg)
+		n.onTell(from, msg)
 	case messages.Request:
-		n.onAsk(c, from, id, d.ref, msg)
+		n.onAsk(from, id, d.ref, msg)
 	case *gone:
-		n.onGone(c, from, msg.Ref)
+		n.onGone(from, msg.Ref)
 	case *taken:
-		n.onLineTaken(c, from, msg.Ref)
+		n.onLineTaken(from, msg.Ref)
 	case *wantEvents:
-		n.onWantEvents(c, from, msg.Want)
+		n.onWantEvents(from, msg.Want)
 	case *event:
 		n.onEvent(msg)
 	case *bindingsEnded:
-		n.onBindingsEnded(c, from, msg)
+		n.onBindingsEnded(from, msg)
 	case *leaves:
-		n.onLeaves(c, from, msg)
+		n.onLeaves(from, msg)
 	default:
 		n.cfg.Logger.Warn().Str("member", from.label()).Type("message", msg).Msg("member sent an unexpected message")
 	}
 }
 
 // onReplyDecoded handles the reply to an exchange or to a question.
-func (n *node) onReplyDecoded(c actor.Context, from *peer, id uint64, value any, err error) {
+func (n *node) onReplyDecoded(from *peer, id uint64, value any, err error) {
 	if q, asking := n.asking[id]; asking && q.peer == from {
-		n.onAnswer(c, id, value)
+		n.onAnswer(id, value)
 		return
 	}
 	x := n.exchanges[id]
@@ -162,9 +161,9 @@ func (n *node) onReplyDecoded(c actor.Context, from *peer, id uint64, value any,
 	}
 	switch msg := value.(type) {
 	case messages.Reply:
-		n.finish(c, x, msg)
+		n.finish(x, msg)
 	case *moved:
-		n.onMoved(c, x, msg)
+		n.onMoved(x, msg)
 	default:
 		if err == nil {
 			err = fmt.Errorf("%T is no reply", value)
@@ -172,49 +171,49 @@ func (n *node) onReplyDecoded(c actor.Context, from *peer, id uint64, value any,
 		n.cfg.Logger.Warn().Str("member", from.label()).Err(err).Msg("reply of a member was not understood")
 		f := n.failure(x.cmd, messages.CodeProtocol, "the reply of the member "+from.label()+" is not understood: "+err.Error())
 		f.MayHaveRun = true
-		n.finish(c, x, f)
+		n.finish(x, f)
 	}
 }
 
 // onUndecodable refuses a message that this version does not know, or that is malformed.
-func (n *node) onUndecodable(c actor.Context, from *peer, id uint64, err error) {
+func (n *node) onUndecodable(from *peer, id uint64, err error) {
 	n.cfg.Logger.Warn().Str("member", from.label()).Err(err).Msg("message of a member was refused")
 	if id != 0 {
-		n.answerTo(c, from, id, n.failure(nil, messages.CodeInvalid, "the member "+n.cfg.Name+" does not understand the command: "+err.Error()))
+		n.answerTo(from, id, n.failure(nil, messages.CodeInvalid, "the member "+n.cfg.Name+" does not understand the command: "+err.Error()))
 	}
 }
 
 // serve runs a command of another member.
-func (n *node) serve(c actor.Context, from *peer, id uint64, cmd messages.Command, past history) {
+func (n *node) serve(from *peer, id uint64, cmd messages.Command, past history) {
 	if from.cancelled.take(id) {
 		if op, ok := cmd.(messages.Operation); ok {
-			n.answerTo(c, from, id, n.failure(op, messages.CodeCancelled, ""))
+			n.answerTo(from, id, n.failure(op, messages.CodeCancelled, ""))
 			return
 		}
 	}
 	if cancel, ok := cmd.(*messages.Cancel); ok {
-		n.cancelServed(c, cancel.Key.Normal(), cancel.ID)
-		c.Send(n.cfg.Supervisor, cancel)
+		n.cancelServed(cancel.Key.Normal(), cancel.ID)
+		n.toSupervisor(cancel)
 		return
 	}
 	if bind, binds := cmd.(*messages.Bind); binds && !n.acceptBinding(from, bind, past.Binding) {
-		n.answerTo(c, from, id, &messages.Bound{ID: bind.ID, Scope: scopeOf(bind)})
+		n.answerTo(from, id, &messages.Bound{ID: bind.ID, Scope: scopeOf(bind)})
 		return
 	}
 	s := &served{id: servedID{from.ID, id}, peer: from, cmd: cmd, history: past}
-	n.adopt(c, s)
+	n.adopt(s)
 	key, keyed := past.routedBy(cmd)
 	if !keyed {
-		n.start(c, s)
+		n.start(s)
 		return
 	}
 	number := ShardOf(key, n.cfg.Shards)
 	if _, own := n.ownerOf(number); !own || n.leaving != nil {
-		n.answerMoved(c, s, past)
+		n.answerMoved(s, past)
 		return
 	}
 	if n.shards.Serves(number) || past.asksForList() {
-		n.start(c, s)
+		n.start(s)
 		return
 	}
 	s.waits = true
@@ -224,14 +223,14 @@ func (n *node) serve(c actor.Context, from *peer, id uint64, cmd messages.Comman
 }
 
 // start gives a command of another member to the own supervisor.
-func (n *node) start(c actor.Context, s *served) {
+func (n *node) start(s *served) {
 	n.served[s.id] = s
 	s.waits = false
-	n.openBox(c, s)
+	n.openBox(s)
 	if op, ok := s.cmd.(messages.Operation); ok && op.Head().Owner == nil {
 		op.Head().Owner = s.sender
 	}
-	n.run(c, s.cmd, s.sender, nil, s.history)
+	n.run(s.cmd, s.sender, nil, s.history)
 }
 
 // keyOf returns the key of a command that belongs to one.
@@ -254,7 +253,7 @@ func keyOf(cmd messages.Command) (messages.Key, bool) {
 }
 
 // onServed encodes the reply of the own supervisor.
-func (n *node) onServed(c actor.Context, s *served, message any) {
+func (n *node) onServed(s *served, message any) {
 	reply, ok := message.(messages.Reply)
 	if n.served[s.id] != s || s.box == nil {
 		return
@@ -262,13 +261,13 @@ func (n *node) onServed(c actor.Context, s *served, message any) {
 	if !ok { // a dead letter
 		reply = n.failure(s.cmd, messages.CodeClosed, "the supervisor of the member has stopped")
 	}
-	n.closeBox(c, s)
+	n.closeBox(s)
 	n.settleBinding(s.cmd, reply)
-	n.encode(c, reply, &encoded{served: s, to: s.peer})
+	n.encode(reply, &encoded{served: s, to: s.peer})
 }
 
 // onReplyEncoded sends a reply to the member of its caller.
-func (n *node) onReplyEncoded(c actor.Context, msg *encoded) {
+func (n *node) onReplyEncoded(msg *encoded) {
 	s := msg.served
 	if n.served[s.id] != s {
 		return
@@ -277,15 +276,15 @@ func (n *node) onReplyEncoded(c actor.Context, msg *encoded) {
 	if err := n.send(msg, s.id.id|isReply); err != nil {
 		f := n.failure(s.cmd, messages.CodeProtocol, "the reply cannot be sent to the caller's member: "+err.Error())
 		f.MayHaveRun = true
-		n.answerTo(c, s.peer, s.id.id, f)
+		n.answerTo(s.peer, s.id.id, f)
 	}
 }
 
 // answerMoved tells the member of the caller that the command was not run, or is handed back.
-func (n *node) answerMoved(c actor.Context, s *served, past history) {
-	n.closeBox(c, s)
+func (n *node) answerMoved(s *served, past history) {
+	n.closeBox(s)
 	n.forget(s)
-	n.answerTo(c, s.peer, s.id.id, (*moved)(&past))
+	n.answerTo(s.peer, s.id.id, (*moved)(&past))
 }
 
 // forget removes a command that has its reply.
@@ -300,36 +299,36 @@ func (n *node) forget(s *served) {
 
 // onExchangeCancelled cancels a command of another member. One that runs ends with its owner, or at its
 // deadline, without a Cancel, which could be for commands of other callers.
-func (n *node) onExchangeCancelled(c actor.Context, from *peer, id uint64, byID bool) {
+func (n *node) onExchangeCancelled(from *peer, id uint64, byID bool) {
 	s := n.served[servedID{from.ID, id}]
 	switch {
 	case s == nil:
 		from.cancelled.add(id)
 	case s.waits:
 		n.forget(s)
-		n.answerTo(c, from, id, n.failure(s.cmd, messages.CodeCancelled, ""))
+		n.answerTo(from, id, n.failure(s.cmd, messages.CodeCancelled, ""))
 	case byID:
 		if op, ok := s.cmd.(messages.Operation); ok {
-			c.Send(n.cfg.Supervisor, &messages.Cancel{Key: op.Head().Key, ID: op.RequestID()})
+			n.toSupervisor(&messages.Cancel{Key: op.Head().Key, ID: op.RequestID()})
 		}
 	}
 }
 
 // cancelServed cancels the operations of other members that wait for the shard of a key.
-func (n *node) cancelServed(c actor.Context, key messages.Key, id string) {
+func (n *node) cancelServed(key messages.Key, id string) {
 	shard := n.waiting[ShardOf(key, n.cfg.Shards)]
 	if shard == nil {
 		return
 	}
 	for _, s := range shard.served {
 		if op, ok := s.cmd.(messages.Operation); ok && s.waits && n.served[s.id] == s && op.RequestID() == id && op.Head().Key.Normal() == key {
-			n.onExchangeCancelled(c, s.peer, s.id.id, true)
+			n.onExchangeCancelled(s.peer, s.id.id, true)
 		}
 	}
 }
 
 // dropServed ends the commands of a member that has left. Their owners end as well, which cancels them.
-func (n *node) dropServed(c actor.Context, p *peer) {
+func (n *node) dropServed(p *peer) {
 	var all []*served
 	for id, s := range n.served {
 		if id.from == p.ID {
@@ -341,7 +340,7 @@ func (n *node) dropServed(c actor.Context, p *peer) {
 		if s.box != nil {
 			s.box.end(s.sender)
 		}
-		n.closeBox(c, s)
+		n.closeBox(s)
 		n.forget(s)
 	}
 }

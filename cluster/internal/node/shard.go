@@ -6,8 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/cluster/internal/view"
 	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/messages"
@@ -125,25 +123,25 @@ func (n *node) waitersOf(shard int) *waiters {
 
 // takeView gives the view to the shards: those that have moved are released, and those that have come are served once all
 // others have ceded them.
-func (n *node) takeView(c actor.Context) {
+func (n *node) takeView() {
 	release := n.shards.SetView(n.keeper.View())
 	for _, shard := range release {
 		n.ownBits.set(shard, false)
 	}
 	if len(release) > 0 && len(n.toRelease) == 0 {
-		c.Send(c.Self(), &releaseDue{})
+		n.toSelf(&releaseDue{})
 	}
 	n.toRelease = append(n.toRelease, release...)
 	for shard, w := range inOrder(n.waiting) {
 		if !n.shards.Owns(shard) {
-			n.dropWaiters(c, shard, w)
+			n.dropWaiters(shard, w)
 		}
 	}
-	n.beginShards(c)
+	n.beginShards()
 }
 
 // beginShards serves the shards that the others have ceded.
-func (n *node) beginShards(c actor.Context) {
+func (n *node) beginShards() {
 	if !n.inside {
 		return
 	}
@@ -157,15 +155,15 @@ func (n *node) beginShards(c actor.Context) {
 	for _, shard := range began {
 		if w := n.waiting[shard]; w != nil {
 			delete(n.waiting, shard)
-			n.serveWaiters(c, w)
+			n.serveWaiters(w)
 		}
 	}
 }
 
 // serveWaiters runs what has waited for a shard.
-func (n *node) serveWaiters(c actor.Context, w *waiters) {
+func (n *node) serveWaiters(w *waiters) {
 	for _, key := range slices.SortedFunc(maps.Keys(w.keys), messages.Key.Compare) {
-		n.routeKey(c, key)
+		n.routeKey(key)
 	}
 	now := time.Now()
 	for _, call := range w.served {
@@ -174,17 +172,17 @@ func (n *node) serveWaiters(c actor.Context, w *waiters) {
 		case call.expired(now):
 			n.forget(call)
 		default:
-			n.start(c, call)
+			n.start(call)
 		}
 	}
 }
 
 // dropWaiters has what waits for a shard look for another owner.
-func (n *node) dropWaiters(c actor.Context, shard int, w *waiters) {
+func (n *node) dropWaiters(shard int, w *waiters) {
 	delete(n.waiting, shard)
 	for _, call := range w.served {
 		if n.served[call.id] == call {
-			n.answerMoved(c, call, call.history)
+			n.answerMoved(call, call.history)
 		}
 	}
 }
@@ -195,11 +193,11 @@ const maxReleases = 64
 
 // onReleaseDue has the supervisor release the shards that have moved: their sessions are closed, or left to the next
 // owners.
-func (n *node) onReleaseDue(c actor.Context) {
+func (n *node) onReleaseDue() {
 	leave := n.cfg.KeepOpen && (!n.isLast() || n.cfg.LeaveOpen) // otherwise the last member closes its sessions
 	for some := range slices.Chunk(n.toRelease, 1+len(n.toRelease)/maxReleases) {
 		id := n.id
-		n.askSupervisor(c, &clusterapi.Release{Match: n.inShards(some), Leave: leave}, func() any { return &shardsReleased{id, some} })
+		n.askSupervisor(&clusterapi.Release{Match: n.inShards(some), Leave: leave}, func() any { return &shardsReleased{id, some} })
 	}
 	n.toRelease = nil
 }
@@ -214,13 +212,13 @@ func (n *node) inShards(some []int) func(messages.Key) bool {
 }
 
 // onShardsReleased notes that shards have no session any longer, and tells the others.
-func (n *node) onShardsReleased(c actor.Context, msg *shardsReleased) {
+func (n *node) onShardsReleased(msg *shardsReleased) {
 	if msg.incarnation != n.id || !n.shards.Released(msg.of) {
 		return
 	}
 	if !n.telling {
 		n.telling = true
-		c.Send(c.Self(), &tellDue{})
+		n.toSelf(&tellDue{})
 	}
-	n.beginShards(c)
+	n.beginShards()
 }

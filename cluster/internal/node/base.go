@@ -1,0 +1,97 @@
+package node
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/internal/clusterapi"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// base is what the parts of a node share: the configuration, and the ways to the supervisor, to callers, and to the
+// node itself. It has no state that changes with the cluster.
+type base struct {
+	cfg      *Config
+	self     *actor.PID // of the node, once it has started
+	outside  outside
+	mail     *clusterapi.Post    // to actors and processes of the user, and of the supervisor
+	timeouts clusterapi.Timeouts // of the supervisor; Calls is nil until it has told them
+}
+
+// maxLetters bounds the dead letters that wait for the handlers of the EventStream.
+const maxLetters = 1 << 10
+
+// newBase returns the base of a node that has not started.
+func newBase(cfg *Config) *base {
+	b := &base{cfg: cfg, outside: newOutside()}
+	events := clusterapi.NewRelay(maxLetters, func(event any) { cfg.System.EventStream.Publish(event) }, nil, nil)
+	b.mail = clusterapi.NewPost(cfg.System, events, func(message, reason any, stack []byte) {
+		cfg.Logger.Error().Type("message", message).Interface("reason", reason).Bytes("stack", stack).Msg("the process of a caller panicked")
+	})
+	b.timeouts.Call = cfg.CallTimeout
+	return b
+}
+
+// toSelf sends a message to the node.
+func (b *base) toSelf(msg any) { b.cfg.System.Root.Send(b.self, msg) }
+
+// after sends a message to the node after a time.
+func (b *base) after(d time.Duration, msg any) timer {
+	return b.outside.after(d, func() { b.toSelf(msg) })
+}
+
+// work runs what may take long in another goroutine, and sends what it returns to the node.
+func (b *base) work(f func() any) {
+	b.outside.work(func() { b.toSelf(f()) })
+}
+
+// toSupervisor sends a message to the own supervisor.
+func (b *base) toSupervisor(msg any) { b.cfg.System.Root.Send(b.cfg.Supervisor, msg) }
+
+// request sends a message to the own supervisor, which replies to a sender.
+func (b *base) request(msg any, sender *actor.PID) {
+	b.cfg.System.Root.RequestWithCustomSender(b.cfg.Supervisor, msg, sender)
+}
+
+// reply sends a reply to a caller, if there is one.
+func (b *base) reply(caller *actor.PID, reply messages.Reply) { b.mail.Send(caller, reply) }
+
+// failure returns the failure of a command.
+func (b *base) failure(cmd messages.Command, code messages.Code, detail string) *messages.Failure {
+	f := messages.NewFailure(cmd, code, detail)
+	f.Supervisor = b.cfg.Name
+	return f
+}
+
+// isThere reports whether an actor here has not terminated.
+func (b *base) isThere(pid *actor.PID) bool { return !b.mail.Gone(pid) }
+
+// controlTime is how long a command that needs no work, and its reply, may be on their way between
+// members.
+const controlTime = 3 * time.Second
+
+// closeTime returns how long a close command of another member, or the release of shards, takes at most.
+func (b *base) closeTime() time.Duration { return b.timeouts.Close + controlTime }
+
+// open returns the PID of a new process that passes what it gets on to the node: the message that receive makes of a
+// message, and, unless watch is nil, the one that watch makes of a system message.
+func (b *base) open(prefix string, receive func(message any, sender *actor.PID) any, watch func(message any) any) *actor.PID {
+	processes := b.cfg.System.ProcessRegistry
+	pid, _ := processes.Add(&inbox{mail: b.mail, node: b.self, user: receive, systems: watch}, prefix+processes.NextId())
+	return pid
+}
+
+// close removes a process.
+func (b *base) close(pid *actor.PID) { b.cfg.System.ProcessRegistry.Remove(pid) }
+
+// askSupervisor sends a message to the own supervisor. When it replies, the node gets what
+// then returns.
+func (b *base) askSupervisor(msg any, then func() any) {
+	var pid *actor.PID
+	pid = b.open("ask", func(any, *actor.PID) any {
+		b.close(pid)
+		return then()
+	}, nil)
+	b.request(msg, pid)
+}

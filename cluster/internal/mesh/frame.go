@@ -55,6 +55,11 @@ func (f *frame) marshal() (out mem.BufferSlice) {
 			size += len(m.Body)
 		}
 	}
+	buffers := new(struct { // one allocation for a frame of small messages
+		list [1]mem.Buffer
+		last mem.SliceBuffer
+	})
+	out = buffers.list[:0]
 	head := make([]byte, 0, size)
 	for _, m := range f.messages {
 		head = binary.AppendUvarint(head, uint64(len(m.Type)))
@@ -68,7 +73,8 @@ func (f *frame) marshal() (out mem.BufferSlice) {
 		out = append(out, mem.SliceBuffer(head), mem.SliceBuffer(m.Body))
 		head = head[len(head):]
 	}
-	return append(out, mem.SliceBuffer(head))
+	buffers.last = head
+	return append(out, &buffers.last)
 }
 
 // errFrame is the error for a frame or a count that is malformed.

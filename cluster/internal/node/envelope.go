@@ -32,7 +32,7 @@ func (n *node) post(p *peer, id uint64, msg any) {
 }
 
 // send sends what was encoded for a member, unless that is lost.
-func (n *node) send(msg *encoded, id uint64) error {
+func (n *node) send(msg encoded, id uint64) error {
 	if msg.err != nil || n.peers[msg.to.ID] != msg.to || !msg.to.alive() {
 		return msg.err
 	}

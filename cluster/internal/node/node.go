@@ -215,9 +215,9 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *tellDue:
 		n.onTellDue()
 	case *encoded:
-		n.onEncoded(msg)
+		n.onEncoded(*msg)
 	case *decoded:
-		n.onDecoded(msg)
+		n.onDecoded(*msg)
 	case *boxed:
 		n.onServed(msg.of, msg.message)
 	case *ownPart:

@@ -71,7 +71,8 @@ type box struct {
 	node *actor.PID
 
 	mu       sync.Mutex
-	watchers []*actor.PID // the supervisor, and the node if the operation crosses again
+	watchers []*actor.PID  // the supervisor, and the node if the operation crosses again
+	first    [1]*actor.PID // room for one of watchers
 	ended    bool
 }
 
@@ -116,15 +117,16 @@ func (*box) Prompt() {}
 // openBox gives a command of another member its sender.
 func (n *node) openBox(s *served) {
 	processes := n.cfg.System.ProcessRegistry
-	s.box = &box{of: s, mail: n.mail, node: n.self}
-	s.sender, _ = processes.Add(s.box, "remote"+processes.NextId())
+	s.box.of, s.box.mail, s.box.node = s, n.mail, n.self
+	s.box.watchers = s.box.first[:0]
+	s.sender, _ = processes.Add(&s.box, "remote"+processes.NextId())
 }
 
 // closeBox removes the sender.
 func (n *node) closeBox(s *served) {
-	if s.box != nil {
+	if s.sender != nil {
 		n.close(s.sender)
-		s.box = nil
+		s.sender = nil
 	}
 }
 

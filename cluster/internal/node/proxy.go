@@ -225,7 +225,7 @@ func (n *node) onProxied(msg *proxied) {
 	case asks:
 		n.lastID++
 		n.asking[n.lastID] = ownQuestion{p.peer, req.GetOrigin().Question, msg.sender}
-		n.encode(req, &encoded{to: p.peer, asks: n.lastID, handler: p.ref})
+		n.encode(req, encoded{to: p.peer, asks: n.lastID, handler: p.ref})
 		return
 	case !there:
 		return
@@ -254,7 +254,7 @@ func (n *node) onProxied(msg *proxied) {
 }
 
 // onQuestionEncoded sends a question to the member of its handler, unless it was withdrawn.
-func (n *node) onQuestionEncoded(msg *encoded) {
+func (n *node) onQuestionEncoded(msg encoded) {
 	q, asking := n.asking[msg.asks]
 	if !asking {
 		return
@@ -370,7 +370,7 @@ func (n *node) endQuestion(number uint64, answer messages.Answer) {
 	n.mail.Unwatch(q.handler, q.pid)
 	delete(n.asked, number)
 	if answer != nil {
-		n.encode(answer, &encoded{to: q.peer, answers: q.remote})
+		n.encode(answer, encoded{to: q.peer, answers: q.remote})
 	}
 }
 
@@ -391,7 +391,7 @@ func (n *node) dropQuestions(p *peer) {
 }
 
 // onAnswerEncoded sends an answer to the member that has asked.
-func (n *node) onAnswerEncoded(msg *encoded) {
+func (n *node) onAnswerEncoded(msg encoded) {
 	if err := n.send(msg, msg.answers|isReply); err != nil {
 		n.answerTo(msg.to, msg.answers, &messages.Refusal{Reason: "the answer cannot be sent: " + err.Error()})
 	}

@@ -44,9 +44,10 @@ type exchange struct {
 
 // keyed are the exchanges of a key.
 type keyed struct {
-	all     []*exchange // in the order in which they came
-	waiting []*exchange // likewise, those that have no owner to be sent to
-	retry   timer       // sends retryDue, or nil if none waits
+	all     []*exchange  // in the order in which they came
+	first   [1]*exchange // room for one of all
+	waiting []*exchange  // likewise, those that have no owner to be sent to
+	retry   timer        // sends retryDue, or nil if none waits
 }
 
 type (
@@ -147,6 +148,7 @@ func (n *node) begin(x *exchange) {
 	of := n.byKey[x.key]
 	if of == nil {
 		of = new(keyed)
+		of.all = of.first[:0]
 		n.byKey[x.key] = of
 	}
 	of.all = append(of.all, x)
@@ -207,7 +209,7 @@ func (n *node) run(cmd messages.Command, sender *actor.PID, values *clusterapi.V
 func (n *node) give(x *exchange, to *peer) {
 	x.to = to
 	to.exchanges[x] = struct{}{}
-	n.encode(x.traced(), &encoded{exchange: x, to: to, history: x.history})
+	n.encode(x.traced(), encoded{exchange: x, to: to, history: x.history})
 }
 
 // traced returns the command of an exchange for another member. The values of the context of its
@@ -226,15 +228,16 @@ func (x *exchange) traced() messages.Command {
 
 // encode encodes a command, a reply, a question or an answer, and has onEncoded called. What is not known
 // to be small is encoded in another goroutine, which then sends done to the node. Only other commands keep their order.
-func (n *node) encode(v any, done *encoded) {
+func (n *node) encode(v any, done encoded) {
 	if wire.IsSmall(v) {
 		done.encode(v)
 		n.onEncoded(done)
 		return
 	}
+	later := done // so that only a large one is on the heap
 	n.work(func() any {
-		done.encode(v)
-		return done
+		later.encode(v)
+		return &later
 	})
 }
 
@@ -251,7 +254,7 @@ func (e *encoded) encode(v any) {
 }
 
 // onEncoded sends what is encoded.
-func (n *node) onEncoded(msg *encoded) {
+func (n *node) onEncoded(msg encoded) {
 	switch {
 	case msg.served != nil:
 		n.onReplyEncoded(msg)

@@ -26,8 +26,8 @@ type served struct {
 	id      servedID
 	peer    *peer
 	cmd     messages.Command
-	box     *box       // nil before it runs, and once it has its reply
-	sender  *actor.PID // of the box
+	box     box        // its sender
+	sender  *actor.PID // of the box, while it runs: nil before, and once it has its reply
 	proxies []*proxy   // that it keeps
 	history history
 	waits   bool // for its shard
@@ -87,8 +87,8 @@ type decoded struct {
 }
 
 // decode decodes a message of another member.
-func decode(from *peer, m link.Message) *decoded {
-	d := &decoded{from: from, id: m.ID}
+func decode(from *peer, m link.Message) decoded {
+	d := decoded{from: from, id: m.ID}
 	d.value, d.err = wire.Decode(m.Type, m.Body, refs{})
 	switch outer := d.value.(type) {
 	case *resent:
@@ -107,11 +107,14 @@ func (n *node) onMessage(from *peer, m link.Message) {
 		n.onDecoded(decode(from, m))
 		return
 	}
-	n.work(func() any { return decode(from, m) })
+	n.work(func() any {
+		d := decode(from, m)
+		return &d
+	})
 }
 
 // onDecoded handles a message of another member.
-func (n *node) onDecoded(d *decoded) {
+func (n *node) onDecoded(d decoded) {
 	from, id := d.from, d.id
 	switch {
 	case n.peers[from.ID] != from || !from.member || from.ended:
@@ -255,7 +258,7 @@ func keyOf(cmd messages.Command) (messages.Key, bool) {
 // onServed encodes the reply of the own supervisor.
 func (n *node) onServed(s *served, message any) {
 	reply, ok := message.(messages.Reply)
-	if n.served[s.id] != s || s.box == nil {
+	if n.served[s.id] != s || s.sender == nil {
 		return
 	}
 	if !ok { // a dead letter
@@ -263,11 +266,11 @@ func (n *node) onServed(s *served, message any) {
 	}
 	n.closeBox(s)
 	n.settleBinding(s.cmd, reply)
-	n.encode(reply, &encoded{served: s, to: s.peer})
+	n.encode(reply, encoded{served: s, to: s.peer})
 }
 
 // onReplyEncoded sends a reply to the member of its caller.
-func (n *node) onReplyEncoded(msg *encoded) {
+func (n *node) onReplyEncoded(msg encoded) {
 	s := msg.served
 	if n.served[s.id] != s {
 		return
@@ -337,7 +340,7 @@ func (n *node) dropServed(p *peer) {
 	}
 	slices.SortFunc(all, func(a, b *served) int { return cmp.Compare(a.id.id, b.id.id) })
 	for _, s := range all {
-		if s.box != nil {
+		if s.sender != nil {
 			s.box.end(s.sender)
 		}
 		n.closeBox(s)

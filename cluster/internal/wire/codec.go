@@ -26,8 +26,8 @@ type Refs interface {
 // format is how a type crosses.
 type format struct {
 	name   string
-	encode func(v any, refs Refs) (body any, err error) // v is a pointer; body is encoded as JSON
-	decode func(body []byte, refs Refs) (any, error)    // returns a pointer
+	encode func(v any, refs Refs) (body []byte, err error) // v is a pointer
+	decode func(body []byte, refs Refs) (any, error)       // returns a pointer
 }
 
 // The formats, which init functions fill, and nothing changes later.
@@ -42,16 +42,16 @@ func Register[T any](name string) { plain(name, reflect.TypeFor[T]()) }
 
 // plain is Register.
 func plain(name string, of reflect.Type) {
-	add(of, &format{name, func(v any, _ Refs) (any, error) { return v, nil }, func(body []byte, _ Refs) (any, error) {
+	add(of, &format{name, func(v any, _ Refs) ([]byte, error) { return marshal(v) }, func(body []byte, _ Refs) (any, error) {
 		v := reflect.New(of).Interface()
 		return v, unmarshal(body, v)
 	}})
 }
 
-func register[T any](name string, encode func(*T, Refs) (any, error), decode func([]byte, Refs) (*T, error)) {
+func register[T any](name string, encode func(*T, Refs) ([]byte, error), decode func([]byte, Refs) (*T, error)) {
 	add(reflect.TypeFor[T](), &format{
 		name,
-		func(v any, refs Refs) (any, error) { return encode(v.(*T), refs) },
+		func(v any, refs Refs) ([]byte, error) { return encode(v.(*T), refs) },
 		func(body []byte, refs Refs) (any, error) { return decode(body, refs) },
 	})
 }
@@ -81,16 +81,7 @@ func Encode(v any, refs Refs) (typ string, body []byte, err error) {
 	if of.IsNil() {
 		return "", nil, &Error{Type: f.name, Problem: "is a nil pointer"}
 	}
-	body, err = clusterapi.Guard(func() ([]byte, error) {
-		body, err := f.encode(of.Interface(), refs)
-		if err != nil {
-			return nil, err
-		}
-		if body, done := body.(encoded); done {
-			return body, nil
-		}
-		return marshal(body)
-	})
+	body, err = clusterapi.Guard(func() ([]byte, error) { return f.encode(of.Interface(), refs) })
 	if err != nil {
 		return "", nil, named(f.name, err)
 	}

@@ -140,7 +140,13 @@ func encodeCallTool(m any, _ Refs) (any, error) {
 		return &callTool{Durable: call.Durable}, nil
 	}
 	arguments, isMap, err := rawOf(call.Params.Arguments)
-	return &callTool{&callToolParams{*call.Params, arguments}, isMap, call.Durable}, within("params.arguments", err)
+	w := new(struct { // one allocation for both
+		callTool
+		params callToolParams
+	})
+	w.params = callToolParams{*call.Params, arguments}
+	w.callTool = callTool{&w.params, isMap, call.Durable}
+	return &w.callTool, within("params.arguments", err)
 }
 
 func decodeCallTool(w reflect.Value, _ Refs) (any, error) {

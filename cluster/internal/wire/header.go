@@ -29,9 +29,10 @@ type header struct {
 	Verbatim   bool                       `json:"verbatim,omitempty"`
 }
 
-func newHeader(h *messages.Header, refs Refs) (header, error) {
+// set takes a header.
+func (to *header) set(h *messages.Header, refs Refs) error {
 	pids := pids{refs: refs}
-	to := header{
+	*to = header{
 		Key: h.Key, ID: h.ID, Timeout: timeout(h.Deadline), Wait: timeout(h.WaitUntil), Quiet: h.Quiet, Replay: h.Replay, Trace: h.Trace,
 		Subscriber: pids.ref("subscriber", h.Subscriber), Owner: pids.ref("owner", h.Owner), Handler: pids.ref("handler", h.Handler),
 		Extra: h.Extra, Verbatim: h.Verbatim,
@@ -43,9 +44,9 @@ func newHeader(h *messages.Header, refs Refs) (header, error) {
 		}
 	}
 	if pids.err != nil {
-		return header{}, pids.err
+		return pids.err
 	}
-	return to, checkUTF8(reflect.ValueOf(to))
+	return checkUTF8(reflect.ValueOf(to).Elem())
 }
 
 func (h *header) header(refs Refs) (messages.Header, error) {

@@ -11,24 +11,21 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// encoded is a body that is JSON already.
-type encoded []byte
-
 // encodeToolResult encodes the reply to a call of a tool. encoding/json would check and copy what the SDK's
 // method returns, which may be large.
-func encodeToolResult(m *messages.ToolResult, _ Refs) (any, error) {
+func encodeToolResult(m *messages.ToolResult, _ Refs) ([]byte, error) {
 	if m.Result == nil {
-		return m, nil
+		return marshal(m)
 	}
 	result, err := m.Result.MarshalJSON()
 	if err != nil {
-		return m, nil // encoding/json encodes it again, and its error names the field
+		return marshal(m) // encoding/json encodes it again, and its error names the field
 	}
-	receipt, err := marshal(m.Receipt)
+	receipt, err := marshal(&m.Receipt)
 	if err != nil {
 		return nil, err
 	}
-	return encoded(slices.Concat(receipt[:len(receipt)-1], []byte(`,"result":`), result, []byte("}"))), nil
+	return slices.Concat(receipt[:len(receipt)-1], []byte(`,"result":`), result, []byte("}")), nil
 }
 
 // decodeToolResult decodes the reply to a call of a tool. The SDK's method decodes a result twice,
@@ -46,10 +43,10 @@ func decodeToolResult(body []byte, _ Refs) (*messages.ToolResult, error) {
 		return reply, nil
 	}
 	result, err := clusterapi.DecodeResult("tools/call", wire.Result)
-	if panicked := (*clusterapi.Panic)(nil); errors.As(err, &panicked) {
-		return nil, err
-	}
 	if err != nil {
+		if panicked := (*clusterapi.Panic)(nil); errors.As(err, &panicked) {
+			return nil, err
+		}
 		return nil, within("result", undecoded(wire.Result, new(mcp.CallToolResult), err))
 	}
 	reply.Result = result.(*mcp.CallToolResult)

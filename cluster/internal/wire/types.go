@@ -41,8 +41,8 @@ func init() {
 	Register[messages.Pinned]("pinned")
 	Register[messages.Status]("status")
 	Register[messages.Done]("done")
-	register("snapshot", func(m *messages.Snapshot, _ Refs) (any, error) {
-		return snapshot{m.ID, m}, nil
+	register("snapshot", func(m *messages.Snapshot, _ Refs) ([]byte, error) {
+		return marshal(snapshot{m.ID, m})
 	}, func(body []byte, _ Refs) (*messages.Snapshot, error) {
 		m := snapshot{Snapshot: &messages.Snapshot{}}
 		err := unmarshal(body, &m)
@@ -86,7 +86,13 @@ func init() {
 func command[T any](name string) {
 	of := reflect.TypeFor[T]()
 	fields := formOf(of)
-	add(of, &format{name, fields.encode, func(body []byte, refs Refs) (any, error) {
+	add(of, &format{name, func(m any, refs Refs) ([]byte, error) {
+		w, err := fields.encode(m, refs)
+		if err != nil {
+			return nil, err
+		}
+		return marshal(w)
+	}, func(body []byte, refs Refs) (any, error) {
 		w := reflect.New(fields.wire)
 		if err := unmarshal(body, w.Interface()); err != nil {
 			return nil, err
@@ -99,16 +105,19 @@ func command[T any](name string) {
 func operation(of reflect.Type) {
 	fields := formOf(of)
 	whole := withHead[header]("header", fields.wire)
-	add(of, &format{kebabCase(of.Name()), func(m any, refs Refs) (any, error) {
-		h, err := newHeader(m.(messages.Operation).Head(), refs)
-		if err != nil {
-			return nil, within("header", err)
-		}
-		w, err := fields.encode(m, refs)
-		return &struct {
+	add(of, &format{kebabCase(of.Name()), func(m any, refs Refs) ([]byte, error) {
+		var whole struct {
 			Header header `json:"header"`
 			Fields any    `json:"fields"`
-		}{h, w}, within("fields", err)
+		}
+		if err := whole.Header.set(m.(messages.Operation).Head(), refs); err != nil {
+			return nil, within("header", err)
+		}
+		var err error
+		if whole.Fields, err = fields.encode(m, refs); err != nil {
+			return nil, within("fields", err)
+		}
+		return marshal(&whole)
 	}, func(body []byte, refs Refs) (any, error) {
 		w := reflect.New(whole)
 		if err := unmarshal(body, w.Interface()); err != nil {
@@ -129,12 +138,15 @@ func question[T any](name string) {
 	of := reflect.TypeFor[T]()
 	fields := formOf(of)
 	whole := withHead[origin]("origin", fields.wire)
-	add(of, &format{name, func(m any, refs Refs) (any, error) {
+	add(of, &format{name, func(m any, refs Refs) ([]byte, error) {
 		w, err := fields.encode(m, refs)
-		return &struct {
+		if err != nil {
+			return nil, within("fields", err)
+		}
+		return marshal(&struct {
 			Origin origin `json:"origin"`
 			Fields any    `json:"fields"`
-		}{newOrigin(m.(asked).GetOrigin()), w}, within("fields", err)
+		}{newOrigin(m.(asked).GetOrigin()), w})
 	}, func(body []byte, refs Refs) (any, error) {
 		w := reflect.New(whole)
 		if err := unmarshal(body, w.Interface()); err != nil {

@@ -130,11 +130,8 @@ func (n *node) hasEnded(b *binding) bool {
 	if b.bind.Owner != nil && !n.isThere(b.bind.Owner) {
 		return true
 	}
-	return removes(b.bind) || b.from != nil && !n.reaches(b.from)
+	return removes(b.bind) || b.from != nil && !b.from.alive()
 }
-
-// reaches reports whether messages reach a member, as far as is known, and it was not replaced.
-func (n *node) reaches(p *peer) bool { return n.peers[p.ID] == p && p.alive() }
 
 // sendBindings tells a member that has joined of the bindings of callers here, and of those that have
 // ended, unless the member of their caller tells it.
@@ -144,7 +141,7 @@ func (n *node) sendBindings(p *peer) {
 		switch {
 		case b.from == nil && !n.hasEnded(b):
 			n.sendBind(p, b)
-		case b.from == nil || !n.reaches(b.from):
+		case b.from == nil || !b.from.alive():
 			ended = append(ended, endedBinding{scope, b.version})
 		}
 	}
@@ -175,14 +172,14 @@ func (n *node) sendBind(p *peer, b *binding) {
 		return
 	}
 	n.lastID++
-	n.post(p, n.lastID, &resent{history{Binding: b.version}, typ, body})
+	p.post(n.lastID, &resent{history{Binding: b.version}, typ, body})
 	n.introduce(p, b.bind)
 }
 
 // sendEnded tells a member of bindings that have ended.
 func (n *node) sendEnded(p *peer, ended []endedBinding) {
 	for part := range slices.Chunk(ended, maxEnded) {
-		n.post(p, 0, &bindingsEnded{part})
+		p.post(0, &bindingsEnded{part})
 	}
 }
 

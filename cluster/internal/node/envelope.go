@@ -2,8 +2,6 @@ package node
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/cluster/internal/wire"
@@ -15,30 +13,6 @@ const (
 	typeHeartbeat = "heartbeat"
 	typeConfirm   = "confirm" // the answer to a heartbeat
 )
-
-// post encodes a message, and sends it to a member, unless that is lost.
-func (n *node) post(p *peer, id uint64, msg any) {
-	if n.peers[p.ID] != p || !p.alive() {
-		return
-	}
-	typ, body, err := wire.Encode(msg, refs{})
-	if err != nil {
-		n.cfg.Logger.Error().Err(err).Type("message", msg).Msg("message for a member cannot be encoded")
-		return
-	}
-	if _, err := p.link.Send(link.Message{Type: typ, ID: id, Body: body}, true); err != nil {
-		n.cfg.Logger.Warn().Str("member", p.label()).Err(err).Type("message", msg).Msg("message for a member was dropped")
-	}
-}
-
-// send sends what was encoded for a member, unless that is lost.
-func (n *node) send(msg encoded, id uint64) error {
-	if msg.err != nil || n.peers[msg.to.ID] != msg.to || !msg.to.alive() {
-		return msg.err
-	}
-	_, err := msg.to.link.Send(link.Message{Type: msg.typ, ID: id, Body: msg.body}, true)
-	return err
-}
 
 // onReceived handles a message or a cast. What comes from a member that was removed changes nothing.
 func (n *node) onReceived(from string, m link.Message) {
@@ -62,7 +36,7 @@ func (n *node) onChanged(p *peer, state link.State) {
 	ends := p.connected && !state.Connected
 	p.connected = state.Connected
 	switch {
-	case state.Connected && n.silent(p): // what was cast before may be lost
+	case state.Connected && p.silent(): // what was cast before may be lost
 		n.cast(p, typeHeartbeat, n.beats)
 	case p.ended || !p.member:
 	case state.Ended:
@@ -82,7 +56,7 @@ func (n *node) onOtherVersion(p *peer, version uint32) {
 		p.version = version
 		n.cfg.Logger.Error().Str("member", p.label()).Uint32("version", p.version).Msg("member speaks another version of the protocol between members")
 	}
-	for _, x := range slices.SortedFunc(maps.Keys(p.exchanges), byID) {
+	for _, x := range n.givenTo(p) {
 		x.sent = nil
 		n.refuse(x, p)
 	}

@@ -31,61 +31,66 @@ type observedEvent struct {
 	event messages.Event
 }
 
-// onWatch begins or ends the delivery of the events of other members.
-func (n *node) onWatch(msg *Watch) {
-	before := len(n.watchers)
-	if delete(n.watchers, msg.ID); !msg.End {
-		n.watchers[msg.ID] = msg.Handle
+// events passes events between members: those of others to the functions that watch, and those of the own
+// supervisor to the members that want them.
+type events struct {
+	*base
+	watchers map[uint64]func(messages.Event)
+	wanting  map[string]*peer // by incarnation
+	observed func()           // ends the observation of the own supervisor; nil if no member wants its events
+}
+
+func newEvents(b *base) *events {
+	return &events{base: b, watchers: map[uint64]func(messages.Event){}, wanting: map[string]*peer{}}
+}
+
+// watched reports whether the events of other members are wanted here.
+func (e *events) watched() bool { return len(e.watchers) > 0 }
+
+// onWatch begins or ends the delivery of the events of other members. It reports whether these are to be told that
+// they are wanted here, or no longer.
+func (e *events) onWatch(msg *Watch) (changed bool) {
+	before := e.watched()
+	if delete(e.watchers, msg.ID); !msg.End {
+		e.watchers[msg.ID] = msg.Handle
 	}
-	if after := len(n.watchers); (before > 0) == (after > 0) {
-		return
-	}
-	for _, p := range inOrder(n.peers) {
-		if p.member {
-			n.post(p, 0, &wantEvents{!msg.End})
-		}
-	}
+	return e.watched() != before
 }
 
 // onWantEvents notes whether a member wants events.
-func (n *node) onWantEvents(from *peer, want bool) {
-	if from.events == want {
-		return
+func (e *events) onWantEvents(from *peer, want bool) {
+	if delete(e.wanting, from.ID); want {
+		e.wanting[from.ID] = from
 	}
-	from.events = want
-	wanted := false
-	for _, p := range n.peers {
-		wanted = wanted || p.events
-	}
-	switch {
-	case wanted && n.observed == nil:
-		n.observed = n.cfg.Observe(func(e messages.Event) { n.toSelf(&observedEvent{event: e}) })
-	case !wanted && n.observed != nil:
-		n.observed()
-		n.observed = nil
+	switch wanted := len(e.wanting) > 0; {
+	case wanted && e.observed == nil:
+		e.observed = e.cfg.Observe(func(event messages.Event) { e.toSelf(&observedEvent{event: event}) })
+	case !wanted && e.observed != nil:
+		e.observed()
+		e.observed = nil
 	}
 }
 
 // onObserved sends an event of the own supervisor to the members that want it. If too much
 // waits for a member, it misses the event.
-func (n *node) onObserved(e messages.Event) {
-	typ, body, err := wire.Encode(e, refs{})
+func (e *events) onObserved(observed messages.Event) {
+	typ, body, err := wire.Encode(observed, refs{})
 	if err != nil {
 		return
 	}
-	for _, p := range inOrder(n.peers) {
-		if p.events && p.alive() && !p.link.Crowded() {
-			n.post(p, 0, &event{typ, body})
+	for _, p := range inOrder(e.wanting) {
+		if p.alive() && !p.link.Crowded() {
+			p.post(0, &event{typ, body})
 		}
 	}
 }
 
 // onEvent delivers an event of another member.
-func (n *node) onEvent(msg *event) {
+func (e *events) onEvent(msg *event) {
 	value, err := wire.Decode(msg.Type, msg.Body, refs{})
-	if e, ok := value.(messages.Event); ok && err == nil {
-		for _, handle := range inOrder(n.watchers) {
-			handle(e)
+	if event, ok := value.(messages.Event); ok && err == nil {
+		for _, handle := range inOrder(e.watchers) {
+			handle(event)
 		}
 	}
 }

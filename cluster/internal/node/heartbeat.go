@@ -128,7 +128,7 @@ func (n *node) onHolding(p *peer, h view.Holding) {
 
 // hear notes that a member is there, and gives it what waits.
 func (n *node) hear(p *peer) {
-	silent, first := n.silent(p), !p.heard
+	silent, first := p.silent(), !p.heard
 	p.heardAt, p.heard, p.cut, p.version = n.cfg.Lease.Now(), true, false, 0
 	if first {
 		n.checkConflict(p)
@@ -139,12 +139,6 @@ func (n *node) hear(p *peer) {
 	if silent && p.alive() {
 		n.routeWaiting()
 	}
-}
-
-// silent reports whether a member was not heard yet, or not since its connection has ended, or
-// whether its heartbeats are overdue.
-func (n *node) silent(p *peer) bool {
-	return !p.heard || p.cut || n.cfg.Lease.Now()-p.heardAt > n.cfg.LeaseTime/2
 }
 
 // reach tells the keeper which members are not reached, and whether all are.

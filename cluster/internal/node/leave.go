@@ -91,7 +91,7 @@ func (n *node) finishLeaving() {
 	}
 	for _, p := range inOrder(n.peers) {
 		if p.alive() {
-			n.post(p, 0, &leaves{Clean: len(n.served) == 0 && p.link.Idle()}) // a large reply may still be on its way
+			p.post(0, &leaves{Clean: len(n.served) == 0 && p.link.Idle()}) // a large reply may still be on its way
 		}
 	}
 	n.after(flushTime, &flushDue{})
@@ -181,7 +181,7 @@ func (n *node) quit() {
 // onLeaves notes that a member has left.
 func (n *node) onLeaves(p *peer, msg *leaves) {
 	p.ended = true
-	for x := range p.exchanges {
+	for _, x := range n.givenTo(p) {
 		if msg.Clean { // it has not run what it has not answered
 			x.sent = nil
 		}

@@ -50,8 +50,7 @@ type node struct {
 
 	stopped func() // has commands answered by the door in front of the node
 
-	watchers map[uint64]func(messages.Event)
-	observed func() // ends the observation of the own supervisor; nil if no member wants its events
+	events *events
 
 	held     bool          // the lease, at the last tick
 	rivalAt  time.Duration // since when another one has the own address; 0 is none, and -1 once that is logged
@@ -106,8 +105,9 @@ func newNode(cfg *Config) *node {
 		base: newBase(cfg), keeper: view.NewKeeper(cfg.LeaseTime), peers: map[string]*peer{}, waiting: map[int]*waiters{}, exchanges: map[uint64]*exchange{},
 		byKey: map[messages.Key]*keyed{}, served: map[servedID]*served{},
 		bindings: map[string]*binding{}, watched: map[string]bool{}, asked: map[uint64]*question{},
-		asking: map[uint64]ownQuestion{}, lines: map[string][]*peer{}, watchers: map[uint64]func(messages.Event){},
+		asking: map[uint64]ownQuestion{}, lines: map[string][]*peer{},
 	}
+	n.events = newEvents(n.base)
 	n.ownBits.init(cfg.Shards)
 	return n
 }
@@ -244,9 +244,13 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *shardsReleased:
 		n.onShardsReleased(msg)
 	case *observedEvent:
-		n.onObserved(msg.event)
+		n.events.onObserved(msg.event)
 	case *Watch:
-		n.onWatch(msg)
+		if n.events.onWatch(msg) {
+			for _, p := range inOrder(n.peers) {
+				p.post(0, &wantEvents{n.events.watched()})
+			}
+		}
 	case *ListMembers:
 		n.mail.Send(c.Sender(), &Members{n.snapshot()})
 	case *Leave:

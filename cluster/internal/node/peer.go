@@ -5,7 +5,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpactor/mcpactor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/cluster/internal/view"
+	"github.com/mcpactor/mcpactor/cluster/internal/wire"
 )
 
 // peer is one incarnation of another member.
@@ -22,17 +24,16 @@ type peer struct {
 	ended   bool   // nothing reaches it any longer
 	version uint32 // of the protocol that it speaks, if that is another one, or 0
 	link    Link
+	cfg     *Config
 	heard   bool          // it has answered a heartbeat
 	heardAt time.Duration // by the clock of the lease: when it did so last, or when it was added
 	cut     bool          // its connection has ended since it was heard
 
 	connected bool // to it
 
-	exchanges map[*exchange]struct{} // that it has
-	cancelled idSet                  // ids of commands that were cancelled, and that may still be on their way
-	proxies   map[string]*proxy      // of actors there, by reference
-	knows     map[string]bool        // references of watched actors here
-	events    bool                   // it wants our events
+	cancelled idSet             // ids of its commands and questions that were cancelled, and that may still be on their way
+	proxies   map[string]*proxy // of actors there, by reference
+	knows     map[string]bool   // references of watched actors here
 }
 
 // alive reports whether messages reach the member, as far as is known.
@@ -40,6 +41,30 @@ func (p *peer) alive() bool { return !p.ended && p.member && p.greets }
 
 // label returns the name of a member, or its address.
 func (p *peer) label() string { return cmp.Or(p.name, p.Host) }
+
+// silent reports whether a member was not heard yet, or not since its connection has ended, or
+// whether its heartbeats are overdue.
+func (p *peer) silent() bool {
+	return !p.heard || p.cut || p.cfg.Lease.Now()-p.heardAt > p.cfg.LeaseTime/2
+}
+
+// post encodes a message, and sends it to a member, unless that is lost.
+func (p *peer) post(id uint64, msg any) {
+	if !p.alive() {
+		return
+	}
+	typ, body, err := wire.Encode(msg, refs{})
+	if err != nil {
+		p.cfg.Logger.Error().Err(err).Type("message", msg).Msg("message for a member cannot be encoded")
+		return
+	}
+	if _, err := p.link.Send(link.Message{Type: typ, ID: id, Body: body}, true); err != nil {
+		p.cfg.Logger.Warn().Str("member", p.label()).Err(err).Type("message", msg).Msg("message for a member was dropped")
+	}
+}
+
+// answer sends a small reply to a command or a question of a member.
+func (p *peer) answer(id uint64, reply any) { p.post(id|isReply, reply) }
 
 // maxCancelled bounds the ids that a member may have cancelled in advance.
 const maxCancelled = 1024
@@ -68,8 +93,8 @@ func (s *idSet) take(id uint64) bool {
 func (n *node) addPeer(m view.Member) {
 	at := Address{ID: m.ID, Host: m.Host}
 	p := &peer{
-		Address: at, name: m.Name, shards: m.Shards, heardAt: n.cfg.Lease.Now(), link: n.net.Link(at),
-		exchanges: map[*exchange]struct{}{}, proxies: map[string]*proxy{}, knows: map[string]bool{},
+		Address: at, name: m.Name, shards: m.Shards, heardAt: n.cfg.Lease.Now(), link: n.net.Link(at), cfg: n.cfg,
+		proxies: map[string]*proxy{}, knows: map[string]bool{},
 	}
 	n.peers[m.ID] = p
 	n.cast(p, typeHeartbeat, n.beats)
@@ -84,8 +109,8 @@ func (n *node) welcome(p *peer) {
 	if p.heard {
 		n.checkConflict(p)
 	}
-	if len(n.watchers) > 0 {
-		n.post(p, 0, &wantEvents{true})
+	if n.events.watched() {
+		p.post(0, &wantEvents{true})
 	}
 	n.sendBindings(p)
 }
@@ -115,7 +140,7 @@ func (n *node) losePeer(p *peer) {
 			n.lines[ref] = from
 		}
 	}
-	n.onWantEvents(p, false)
+	n.events.onWantEvents(p, false)
 	if n.inside && !n.left && n.cfg.Lease.Held() { // otherwise it may be this member that was removed
 		n.spreadBindings(p)
 	}
@@ -125,6 +150,7 @@ func (n *node) losePeer(p *peer) {
 
 // forgetPeer ends the link to a member that is lost.
 func (n *node) forgetPeer(p *peer) {
+	p.member = false
 	p.link.Close()
 	delete(n.peers, p.ID)
 }

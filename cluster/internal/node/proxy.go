@@ -238,17 +238,17 @@ func (n *node) onProxied(msg *proxied) {
 	switch m := msg.message.(type) {
 	case *messages.StderrLine:
 		p.lines = append(p.lines, msg.sender)
-		n.post(p.peer, 0, &tell{Ref: p.ref, Type: typ, Body: body})
+		p.peer.post(0, &tell{Ref: p.ref, Type: typ, Body: body})
 	case *messages.Withdrawn:
 		for number, q := range inOrder(n.asking) {
 			if q.peer == p.peer && q.id == m.Question {
 				delete(n.asking, number)
-				n.post(p.peer, 0, &tell{p.ref, typ, body, number})
+				p.peer.post(0, &tell{p.ref, typ, body, number})
 			}
 		}
 	default:
 		if !p.peer.link.Crowded() { // otherwise it is missed, as an event is
-			n.post(p.peer, 0, &tell{Ref: p.ref, Type: typ, Body: body})
+			p.peer.post(0, &tell{Ref: p.ref, Type: typ, Body: body})
 		}
 	}
 }
@@ -259,7 +259,7 @@ func (n *node) onQuestionEncoded(msg encoded) {
 	if !asking {
 		return
 	}
-	if err := n.send(msg, msg.asks); err != nil {
+	if err := msg.send(msg.asks); err != nil {
 		delete(n.asking, msg.asks)
 		n.mail.Send(q.pid, &messages.Refusal{Reason: "the question cannot be sent: " + err.Error()})
 	}
@@ -316,7 +316,7 @@ func (n *node) onTaken(by *actor.PID) {
 	if n.lines[ref] = from[1:]; len(from) == 1 {
 		delete(n.lines, ref)
 	}
-	n.post(from[0], 0, &taken{ref})
+	from[0].post(0, &taken{ref})
 }
 
 // onLineTaken tells the session that a line was handled.
@@ -334,7 +334,7 @@ func (n *node) onAsk(from *peer, remote uint64, ref string, req messages.Request
 	}
 	handler := pidOf(ref)
 	if n.mail.Gone(handler) {
-		n.answerTo(from, remote, &messages.Refusal{Reason: clusterapi.NoHandler})
+		from.answer(remote, &messages.Refusal{Reason: clusterapi.NoHandler})
 		return
 	}
 	n.lastID++
@@ -392,8 +392,8 @@ func (n *node) dropQuestions(p *peer) {
 
 // onAnswerEncoded sends an answer to the member that has asked.
 func (n *node) onAnswerEncoded(msg encoded) {
-	if err := n.send(msg, msg.answers|isReply); err != nil {
-		n.answerTo(msg.to, msg.answers, &messages.Refusal{Reason: "the answer cannot be sent: " + err.Error()})
+	if err := msg.send(msg.answers | isReply); err != nil {
+		msg.to.answer(msg.answers, &messages.Refusal{Reason: "the answer cannot be sent: " + err.Error()})
 	}
 }
 
@@ -447,7 +447,7 @@ func (n *node) introduce(p *peer, cmd messages.Command) {
 		if ref := (refs{}).Ref(pid); n.watched[ref] {
 			p.knows[ref] = true
 		} else {
-			n.post(p, 0, &gone{ref})
+			p.post(0, &gone{ref})
 		}
 	}
 }
@@ -464,7 +464,7 @@ func (n *node) onTerminated(who *actor.PID) {
 	for _, p := range inOrder(n.peers) {
 		if p.knows[ref] {
 			delete(p.knows, ref)
-			n.post(p, 0, &gone{ref})
+			p.post(0, &gone{ref})
 		}
 	}
 }

@@ -315,7 +315,7 @@ func TestEventsOfOtherMembers(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		require.Empty(t, events)
 		observes := func() (is bool) {
-			b.inNode(func(n *node) { is = n.observed != nil })
+			b.inNode(func(n *node) { is = n.events.observed != nil })
 			return is
 		}
 		require.False(t, observes())

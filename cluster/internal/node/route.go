@@ -178,7 +178,7 @@ func (n *node) route(x *exchange) {
 		n.routeHere(x, number)
 	case owner != nil && owner.version != 0:
 		n.refuse(x, owner)
-	case owner == nil || n.silent(owner):
+	case owner == nil || owner.silent():
 		n.wait(x)
 	default:
 		n.give(x, owner)
@@ -208,7 +208,6 @@ func (n *node) run(cmd messages.Command, sender *actor.PID, values *clusterapi.V
 // give encodes an exchange for a member.
 func (n *node) give(x *exchange, to *peer) {
 	x.to = to
-	to.exchanges[x] = struct{}{}
 	n.encode(x.traced(), encoded{exchange: x, to: to, history: x.history})
 }
 
@@ -251,6 +250,15 @@ func (e *encoded) encode(v any) {
 	case e.history != history{}:
 		e.typ, e.body, e.err = wire.Encode(&resent{e.history, e.typ, e.body}, refs{})
 	}
+}
+
+// send sends what was encoded for a member, unless that is lost.
+func (e *encoded) send(id uint64) error {
+	if e.err != nil || !e.to.alive() {
+		return e.err
+	}
+	_, err := e.to.link.Send(link.Message{Type: e.typ, ID: id, Body: e.body}, true)
+	return err
 }
 
 // onEncoded sends what is encoded.
@@ -304,6 +312,17 @@ func (n *node) wait(x *exchange) {
 	}
 }
 
+// givenTo returns the exchanges that a member was given, in their order.
+func (n *node) givenTo(p *peer) (all []*exchange) {
+	for _, x := range n.exchanges {
+		if x.to == p {
+			all = append(all, x)
+		}
+	}
+	slices.SortFunc(all, byID)
+	return all
+}
+
 // byID compares exchanges by the order in which they came.
 func byID(a, b *exchange) int { return cmp.Compare(a.id, b.id) }
 
@@ -327,9 +346,6 @@ func (of *keyed) take() []*exchange {
 
 // detach removes an exchange from the member that it was given to.
 func (x *exchange) detach() {
-	if x.to != nil {
-		delete(x.to.exchanges, x)
-	}
 	x.to, x.sent = nil, nil
 }
 
@@ -429,7 +445,7 @@ func (n *node) onMoved(x *exchange, m *moved) {
 // may have run.
 func (n *node) onPeerLost(p *peer) {
 	left := fmt.Sprintf("the member %s has left the cluster before it answered", p.label())
-	for _, x := range slices.SortedFunc(maps.Keys(p.exchanges), byID) {
+	for _, x := range n.givenTo(p) {
 		n.withdraw(x)
 		arrived := x.sent != nil
 		x.detach()
@@ -492,7 +508,7 @@ func (n *node) onOverdue(x *exchange) {
 		n.finish(x, n.failure(x.cmd, messages.CodeUnavailable, cmp.Or(n.whyFenced(), "while waiting for the member that owns the key")))
 		return
 	}
-	if n.withdraw(x); x.sent != nil && !x.late && !n.silent(x.to) {
+	if n.withdraw(x); x.sent != nil && !x.late && !x.to.silent() {
 		x.late, x.timer = true, n.after(grace, (*overdue)(x))
 		return
 	}
@@ -502,7 +518,7 @@ func (n *node) onOverdue(x *exchange) {
 	}
 	f.Cause = context.DeadlineExceeded
 	if x.sent != nil {
-		n.post(x.to, x.id, &cancelled{})
+		x.to.post(x.id, &cancelled{})
 	}
 	n.finish(x, f)
 }
@@ -531,7 +547,7 @@ func (n *node) cancelElsewhere(cmd *messages.Cancel) {
 	}
 	n.cancelServed(key, cmd.ID)
 	if owner, _ := n.ownerOf(ShardOf(key, n.cfg.Shards)); owner != nil {
-		n.post(owner, 0, cmd) // for the operations of callers elsewhere
+		owner.post(0, cmd) // for the operations of callers elsewhere
 	}
 }
 
@@ -543,7 +559,7 @@ func (n *node) cancel(x *exchange, why string, byID bool) {
 		return
 	}
 	x.cancelled = true
-	n.post(x.to, x.id, &cancelled{byID})
+	x.to.post(x.id, &cancelled{byID})
 }
 
 // cancelOwned cancels the exchanges of an owner that has terminated. Those that are on their way

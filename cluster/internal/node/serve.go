@@ -68,11 +68,6 @@ func init() {
 // numbers.
 const isReply = 1 << 63
 
-// answerTo sends a small reply to a command of another member.
-func (n *node) answerTo(to *peer, id uint64, reply any) {
-	n.post(to, id|isReply, reply)
-}
-
 // maxInline is how large a body may be that the node decodes itself.
 const maxInline = 8 << 10
 
@@ -117,7 +112,7 @@ func (n *node) onMessage(from *peer, m link.Message) {
 func (n *node) onDecoded(d decoded) {
 	from, id := d.from, d.id
 	switch {
-	case n.peers[from.ID] != from || !from.member || from.ended:
+	case !from.member || from.ended:
 		return
 	case id&isReply != 0:
 		n.onReplyDecoded(from, id&^isReply, d.value, d.err)
@@ -140,9 +135,9 @@ func (n *node) onDecoded(d decoded) {
 	case *taken:
 		n.onLineTaken(from, msg.Ref)
 	case *wantEvents:
-		n.onWantEvents(from, msg.Want)
+		n.events.onWantEvents(from, msg.Want)
 	case *event:
-		n.onEvent(msg)
+		n.events.onEvent(msg)
 	case *bindingsEnded:
 		n.onBindingsEnded(from, msg)
 	case *leaves:
@@ -182,7 +177,7 @@ func (n *node) onReplyDecoded(from *peer, id uint64, value any, err error) {
 func (n *node) onUndecodable(from *peer, id uint64, err error) {
 	n.cfg.Logger.Warn().Str("member", from.label()).Err(err).Msg("message of a member was refused")
 	if id != 0 {
-		n.answerTo(from, id, n.failure(nil, messages.CodeInvalid, "the member "+n.cfg.Name+" does not understand the command: "+err.Error()))
+		from.answer(id, n.failure(nil, messages.CodeInvalid, "the member "+n.cfg.Name+" does not understand the command: "+err.Error()))
 	}
 }
 
@@ -190,7 +185,7 @@ func (n *node) onUndecodable(from *peer, id uint64, err error) {
 func (n *node) serve(from *peer, id uint64, cmd messages.Command, past history) {
 	if from.cancelled.take(id) {
 		if op, ok := cmd.(messages.Operation); ok {
-			n.answerTo(from, id, n.failure(op, messages.CodeCancelled, ""))
+			from.answer(id, n.failure(op, messages.CodeCancelled, ""))
 			return
 		}
 	}
@@ -200,7 +195,7 @@ func (n *node) serve(from *peer, id uint64, cmd messages.Command, past history) 
 		return
 	}
 	if bind, binds := cmd.(*messages.Bind); binds && !n.acceptBinding(from, bind, past.Binding) {
-		n.answerTo(from, id, &messages.Bound{ID: bind.ID, Scope: scopeOf(bind)})
+		from.answer(id, &messages.Bound{ID: bind.ID, Scope: scopeOf(bind)})
 		return
 	}
 	s := &served{id: servedID{from.ID, id}, peer: from, cmd: cmd, history: past}
@@ -276,10 +271,10 @@ func (n *node) onReplyEncoded(msg encoded) {
 		return
 	}
 	n.forget(s)
-	if err := n.send(msg, s.id.id|isReply); err != nil {
+	if err := msg.send(s.id.id | isReply); err != nil {
 		f := n.failure(s.cmd, messages.CodeProtocol, "the reply cannot be sent to the caller's member: "+err.Error())
 		f.MayHaveRun = true
-		n.answerTo(s.peer, s.id.id, f)
+		s.peer.answer(s.id.id, f)
 	}
 }
 
@@ -287,7 +282,7 @@ func (n *node) onReplyEncoded(msg encoded) {
 func (n *node) answerMoved(s *served, past history) {
 	n.closeBox(s)
 	n.forget(s)
-	n.answerTo(s.peer, s.id.id, (*moved)(&past))
+	s.peer.answer(s.id.id, (*moved)(&past))
 }
 
 // forget removes a command that has its reply.
@@ -309,7 +304,7 @@ func (n *node) onExchangeCancelled(from *peer, id uint64, byID bool) {
 		from.cancelled.add(id)
 	case s.waits:
 		n.forget(s)
-		n.answerTo(from, id, n.failure(s.cmd, messages.CodeCancelled, ""))
+		from.answer(id, n.failure(s.cmd, messages.CodeCancelled, ""))
 	case byID:
 		if op, ok := s.cmd.(messages.Operation); ok {
 			n.toSupervisor(&messages.Cancel{Key: op.Head().Key, ID: op.RequestID()})

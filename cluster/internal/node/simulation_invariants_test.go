@@ -97,7 +97,7 @@ func (s *simulation) stable() bool {
 			return false
 		}
 		for _, other := range n.peers {
-			if other.member && !n.silent(other) {
+			if other.member && !other.silent() {
 				known++
 			}
 		}
@@ -117,7 +117,7 @@ func (s *simulation) logState() {
 			s.logf("%s: waits for %s, given to %v, sent %v", p.name, describe(x.cmd), x.to, x.sent)
 		}
 		for _, other := range inOrder(n.peers) {
-			s.logf("%s: peer %s, member %v, greets %v, silent %v, ended %v, idle %v", p.name, other.ID, other.member, other.greets, n.silent(other), other.ended, other.link.Idle())
+			s.logf("%s: peer %s, member %v, greets %v, silent %v, ended %v, idle %v", p.name, other.ID, other.member, other.greets, other.silent(), other.ended, other.link.Idle())
 		}
 	}
 }

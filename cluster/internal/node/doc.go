@@ -19,9 +19,9 @@
 //   - leave.go: how this member leaves
 //   - envelope.go: what goes over the network
 //   - gather.go: commands to all members, whose replies package replies merges
-//   - binding.go: the bindings of scopes, on which all members agree
+//   - bindings.go: the bindings of scopes, on which all members agree
 //   - proxy.go: actors of other members, and questions to and from them
-//   - event.go: events of other members
+//   - events.go: events of other members
 //   - process.go: PIDs without an actor, which pass on what they get
 //   - outside.go: timers, work in other goroutines, and the order of what is sent
 //

@@ -31,7 +31,7 @@ func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration
 	}
 	var past history
 	if bind, binds := cmd.(*messages.Bind); binds {
-		past.Binding = n.addBinding(bind)
+		past.Binding = n.bindings.add(bind, time.Now())
 	}
 	g := &gather{cmd: cmd, caller: c.Sender(), missing: map[*exchange]string{}, replies: replies.New(cmd, n.snapshot())}
 	g.own = n.open("gather", func(message any, _ *actor.PID) any { return &ownPart{of: g, message: message} }, nil)
@@ -70,7 +70,7 @@ func (n *node) onOwnPart(g *gather, message any) {
 	if !ok {
 		reply = n.failure(g.cmd, messages.CodeClosed, "the supervisor has stopped")
 	}
-	n.settleBinding(g.cmd, reply)
+	n.bindings.settle(g.cmd, reply)
 	g.replies.Take(n.cfg.Name, reply)
 	n.answerGather(g)
 }

@@ -39,7 +39,7 @@ func (n *node) onTick() {
 		n.awakeAt = now
 	}
 	n.tickAt = now
-	n.sweepBindings(time.Now())
+	n.bindings.sweep(time.Now())
 	n.beat()
 	n.ask()
 	n.tellJoined()

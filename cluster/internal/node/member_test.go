@@ -35,7 +35,7 @@ func TestMembersWithoutAnAnswerOfTheWitnessAreFenced(t *testing.T) {
 		}
 		a.send(&messages.Bind{Scope: other, Handler: a.pid}).fails(messages.CodeUnavailable)
 		bindings := 0
-		a.inNode(func(n *node) { bindings = len(n.bindings) })
+		a.inNode(func(n *node) { bindings = len(n.bindings.of) })
 		require.Zero(t, bindings)
 		p, q := a.send(call(mine, "count")), a.send(call(other, "count"))
 		f := a.send(call(other, "count", within(time.Second))).fails(messages.CodeUnavailable)

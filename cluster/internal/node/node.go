@@ -40,9 +40,7 @@ type node struct {
 	byKey     map[messages.Key]*keyed
 	lastID    uint64
 	served    map[servedID]*served
-	bindings  map[string]*binding    // by scope
-	bindTime  int64                  // of the last Bind that is known
-	sweptAt   time.Time              // when bindings were last forgotten
+	bindings  *bindings
 	watched   map[string]bool        // references of actors here that other members may know
 	asked     map[uint64]*question   // questions of other members
 	asking    map[uint64]ownQuestion // questions to handlers of other members
@@ -104,10 +102,10 @@ func newNode(cfg *Config) *node {
 	n := &node{
 		base: newBase(cfg), keeper: view.NewKeeper(cfg.LeaseTime), peers: map[string]*peer{}, waiting: map[int]*waiters{}, exchanges: map[uint64]*exchange{},
 		byKey: map[messages.Key]*keyed{}, served: map[servedID]*served{},
-		bindings: map[string]*binding{}, watched: map[string]bool{}, asked: map[uint64]*question{},
+		watched: map[string]bool{}, asked: map[uint64]*question{},
 		asking: map[uint64]ownQuestion{}, lines: map[string][]*peer{},
 	}
-	n.events = newEvents(n.base)
+	n.events, n.bindings = newEvents(n.base), newBindings(cfg.Name, n.isThere)
 	n.ownBits.init(cfg.Shards)
 	return n
 }
@@ -193,6 +191,16 @@ func (n *node) onCommand(c actor.Context, cmd messages.Command) {
 	default:
 		c.Forward(n.cfg.Supervisor) // which rejects it
 	}
+}
+
+// onBind binds a scope on all members: its sessions may live on any of them.
+func (n *node) onBind(c actor.Context, cmd *messages.Bind) {
+	if (messages.Key{Scope: cmd.Scope}).Normal().Validate() != nil {
+		c.Forward(n.cfg.Supervisor)
+		return
+	}
+	n.watch(cmd)
+	n.gather(c, cmd, controlTime)
 }
 
 // onReport handles the messages of the network, of processes, goroutines and timers.

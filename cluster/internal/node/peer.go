@@ -112,7 +112,30 @@ func (n *node) welcome(p *peer) {
 	if n.events.watched() {
 		p.post(0, &wantEvents{true})
 	}
-	n.sendBindings(p)
+	own, ended := n.bindings.forNewcomer()
+	for _, b := range own {
+		n.sendBind(p, b)
+	}
+	p.postEnded(ended)
+}
+
+// sendBind tells a member of a binding of a caller here.
+func (n *node) sendBind(p *peer, b *binding) {
+	typ, body, err := wire.Encode(b.bind, refs{})
+	if err != nil {
+		n.cfg.Logger.Error().Err(err).Msg("binding cannot be encoded")
+		return
+	}
+	n.lastID++
+	p.post(n.lastID, &resent{history{Binding: b.version}, typ, body})
+	n.introduce(p, b.bind)
+}
+
+// postEnded tells a member of bindings that have ended.
+func (p *peer) postEnded(ended []endedBinding) {
+	for part := range slices.Chunk(ended, maxEnded) {
+		p.post(0, &bindingsEnded{part})
+	}
 }
 
 // removePeer forgets one that is neither a member nor wants to be one.
@@ -142,7 +165,12 @@ func (n *node) losePeer(p *peer) {
 	}
 	n.events.onWantEvents(p, false)
 	if n.inside && !n.left && n.cfg.Lease.Held() { // otherwise it may be this member that was removed
-		n.spreadBindings(p)
+		ended := n.bindings.ofLost(p, time.Now())
+		for _, other := range inOrder(n.peers) {
+			if other != p {
+				other.postEnded(ended)
+			}
+		}
 	}
 	p.link.Drop()
 	p.cancelled, p.knows = nil, map[string]bool{}

@@ -139,7 +139,9 @@ func (n *node) onDecoded(d decoded) {
 	case *event:
 		n.events.onEvent(msg)
 	case *bindingsEnded:
-		n.onBindingsEnded(from, msg)
+		for _, bind := range n.bindings.end(from, msg.Bindings, time.Now()) {
+			n.toSupervisor(bind)
+		}
 	case *leaves:
 		n.onLeaves(from, msg)
 	default:
@@ -194,7 +196,7 @@ func (n *node) serve(from *peer, id uint64, cmd messages.Command, past history) 
 		n.toSupervisor(cancel)
 		return
 	}
-	if bind, binds := cmd.(*messages.Bind); binds && !n.acceptBinding(from, bind, past.Binding) {
+	if bind, binds := cmd.(*messages.Bind); binds && !n.bindings.accept(from, bind, past.Binding, time.Now()) {
 		from.answer(id, &messages.Bound{ID: bind.ID, Scope: scopeOf(bind)})
 		return
 	}
@@ -260,7 +262,7 @@ func (n *node) onServed(s *served, message any) {
 		reply = n.failure(s.cmd, messages.CodeClosed, "the supervisor of the member has stopped")
 	}
 	n.closeBox(s)
-	n.settleBinding(s.cmd, reply)
+	n.bindings.settle(s.cmd, reply)
 	n.encode(reply, encoded{served: s, to: s.peer})
 }
 

@@ -178,8 +178,8 @@ func TestMembersAgreeOnBindingsAfterFaults(t *testing.T) {
 		for _, m := range w.live() {
 			got := map[string]bindVersion{}
 			m.inNode(func(n *node) {
-				for scope, b := range n.bindings {
-					if !n.hasEnded(b) {
+				for scope, b := range n.bindings.of {
+					if !n.bindings.hasEnded(b) {
 						got[scope] = b.version
 					}
 				}
@@ -206,7 +206,7 @@ func TestBindingsThatHaveEndedAreForgotten(t *testing.T) {
 		a.send(&messages.Bind{Scope: "stays", Owner: stays}).reply()
 		a.system.Root.Stop(owner)
 		known := func(m *member) (count int) {
-			m.inNode(func(n *node) { count = len(n.bindings) })
+			m.inNode(func(n *node) { count = len(n.bindings.of) })
 			return count
 		}
 		time.Sleep(endedFor / 2)
@@ -227,7 +227,7 @@ func TestBindingsThatAreRefusedAreForgotten(t *testing.T) {
 		}
 		bindings := func() (n []int) {
 			for _, m := range w.members {
-				m.inNode(func(of *node) { n = append(n, len(of.bindings)) })
+				m.inNode(func(of *node) { n = append(n, len(of.bindings.of)) })
 			}
 			return n
 		}
@@ -253,7 +253,7 @@ func TestBindingsThatAreRefusedAreForgotten(t *testing.T) {
 		require.Equal(t, messages.CodeBusy, bind("owned").(*messages.Failure).Code)
 		for _, m := range w.members {
 			var held *binding
-			m.inNode(func(of *node) { held = of.bindings["owned"] })
+			m.inNode(func(of *node) { held = of.bindings.of["owned"] })
 			require.NotNil(t, held)
 			require.NotNil(t, held.bind.Owner, "the former one holds")
 			require.Nil(t, held.previous)

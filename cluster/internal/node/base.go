@@ -16,6 +16,7 @@ type base struct {
 	self     *actor.PID // of the node, once it has started
 	outside  outside
 	mail     *clusterapi.Post    // to actors and processes of the user, and of the supervisor
+	lastID   uint64              // of what was sent to another member, and gets an answer
 	timeouts clusterapi.Timeouts // of the supervisor; Calls is nil until it has told them
 }
 
@@ -62,6 +63,12 @@ func (b *base) failure(cmd messages.Command, code messages.Code, detail string) 
 	f := messages.NewFailure(cmd, code, detail)
 	f.Supervisor = b.cfg.Name
 	return f
+}
+
+// number returns the next id of what is sent to another member, and gets an answer.
+func (b *base) number() uint64 {
+	b.lastID++
+	return b.lastID
 }
 
 // isThere reports whether an actor here has not terminated.

@@ -10,6 +10,7 @@
 //
 //   - config.go: what package cluster and the node tell each other
 //   - node.go: the actor, and a table of its messages
+//   - base.go: what the parts share
 //   - route.go: commands of callers here
 //   - serve.go: commands of callers on other members
 //   - shard.go: which shards are served here, and how they move
@@ -18,9 +19,11 @@
 //   - heartbeat.go: heartbeats, which say who is reached, and what is held
 //   - leave.go: how this member leaves
 //   - envelope.go: what goes over the network
+//   - encoded.go: how it is encoded
 //   - gather.go: commands to all members, whose replies package replies merges
 //   - bindings.go: the bindings of scopes, on which all members agree
-//   - proxy.go: actors of other members, and questions to and from them
+//   - proxies.go: actors of other members
+//   - questions.go: questions to and from handlers of other members
 //   - events.go: events of other members
 //   - process.go: PIDs without an actor, which pass on what they get
 //   - outside.go: timers, work in other goroutines, and the order of what is sent

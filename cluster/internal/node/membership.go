@@ -202,10 +202,7 @@ func (n *node) endIncarnation() (ended []*proxy) {
 	}
 	n.inside, n.toRelease = false, nil
 	for _, p := range inOrder(n.peers) {
-		for _, proxy := range inOrder(p.proxies) {
-			n.endProxy(proxy)
-			ended = append(ended, proxy)
-		}
+		ended = append(ended, n.proxies.endProxies(p)...)
 		n.losePeer(p)
 		n.forgetPeer(p)
 	}
@@ -225,7 +222,7 @@ type dropped struct {
 func (n *node) onDropped(msg *dropped) {
 	n.dropping = false
 	for _, p := range msg.proxies {
-		n.tellWatchers(p)
+		n.proxies.tellWatchers(p)
 	}
 	n.keeper.Cede(msg.incarnation)
 	if n.net != nil && n.leaving == nil && !n.left {

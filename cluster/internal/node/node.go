@@ -38,13 +38,10 @@ type node struct {
 
 	exchanges map[uint64]*exchange // commands to other members, without a reply
 	byKey     map[messages.Key]*keyed
-	lastID    uint64
 	served    map[servedID]*served
 	bindings  *bindings
-	watched   map[string]bool        // references of actors here that other members may know
-	asked     map[uint64]*question   // questions of other members
-	asking    map[uint64]ownQuestion // questions to handlers of other members
-	lines     map[string][]*peer     // by reference of a subscriber here: the members whose lines it has not handled, in order
+	proxies   *proxies
+	questions *questions
 
 	stopped func() // has commands answered by the door in front of the node
 
@@ -102,9 +99,9 @@ func newNode(cfg *Config) *node {
 	n := &node{
 		base: newBase(cfg), keeper: view.NewKeeper(cfg.LeaseTime), peers: map[string]*peer{}, waiting: map[int]*waiters{}, exchanges: map[uint64]*exchange{},
 		byKey: map[messages.Key]*keyed{}, served: map[servedID]*served{},
-		watched: map[string]bool{}, asked: map[uint64]*question{},
-		asking: map[uint64]ownQuestion{}, lines: map[string][]*peer{},
 	}
+	n.questions = newQuestions(n.base)
+	n.proxies = newProxies(n.base, n.questions)
 	n.events, n.bindings = newEvents(n.base), newBindings(cfg.Name, n.isThere)
 	n.ownBits.init(cfg.Shards)
 	return n
@@ -131,7 +128,12 @@ func (n *node) handle(c actor.Context) {
 		n.endNode()
 		n.stopped()
 	case *actor.Terminated:
-		n.onTerminated(msg.Who)
+		if msg.Who.Equal(n.cfg.Supervisor) {
+			n.onSupervisorStopped()
+		}
+		ref := refs{}.Ref(msg.Who)
+		n.cancelOwned(ref)
+		n.proxies.onTerminated(ref)
 	case actor.SystemMessage, actor.AutoReceiveMessage: // must precede the cases below
 	case *clusterapi.ClientCall:
 		n.onOperation(c, msg.Op, msg)
@@ -199,7 +201,7 @@ func (n *node) onBind(c actor.Context, cmd *messages.Bind) {
 		c.Forward(n.cfg.Supervisor)
 		return
 	}
-	n.watch(cmd)
+	n.proxies.watch(cmd)
 	n.gather(c, cmd, controlTime)
 }
 
@@ -223,7 +225,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *tellDue:
 		n.onTellDue()
 	case *encoded:
-		n.onEncoded(*msg)
+		msg.part.onEncoded(*msg)
 	case *decoded:
 		n.onDecoded(*msg)
 	case *boxed:
@@ -231,16 +233,16 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *ownPart:
 		n.onOwnPart(msg.of, msg.message)
 	case *proxied:
-		n.onProxied(msg)
+		n.proxies.onProxied(msg)
 	case *proxyWatched:
-		n.onProxyWatched(msg)
+		n.proxies.onProxyWatched(msg)
 	case *answered:
-		n.onAnswered(msg)
+		n.questions.onAnswered(msg)
 	case *questionDue:
 		const reason = "there was no answer in time"
-		n.withdrawQuestion(msg.number, &messages.Refusal{Reason: reason}, reason)
+		n.questions.cancel(msg.number, &messages.Refusal{Reason: reason}, reason)
 	case interface{ TakenBy() *actor.PID }: // the answer to a messages.StderrLine
-		n.onTaken(msg.TakenBy())
+		n.proxies.onTaken(msg.TakenBy())
 	case *retryDue:
 		n.routeKey(msg.key)
 	case *overdue:

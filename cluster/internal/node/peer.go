@@ -126,9 +126,8 @@ func (n *node) sendBind(p *peer, b *binding) {
 		n.cfg.Logger.Error().Err(err).Msg("binding cannot be encoded")
 		return
 	}
-	n.lastID++
-	p.post(n.lastID, &resent{history{Binding: b.version}, typ, body})
-	n.introduce(p, b.bind)
+	p.post(n.number(), &resent{history{Binding: b.version}, typ, body})
+	n.proxies.introduce(p, b.bind)
 }
 
 // postEnded tells a member of bindings that have ended.
@@ -152,17 +151,8 @@ func (n *node) removePeer(p *peer) {
 func (n *node) losePeer(p *peer) {
 	n.onPeerLost(p)
 	n.dropServed(p)
-	n.dropQuestions(p)
-	for ref := range inOrder(p.proxies) {
-		n.onGone(p, ref)
-	}
-	for ref, from := range n.lines {
-		if from = slices.DeleteFunc(from, func(other *peer) bool { return other == p }); len(from) == 0 {
-			delete(n.lines, ref)
-		} else {
-			n.lines[ref] = from
-		}
-	}
+	n.questions.lose(p)
+	n.proxies.lose(p)
 	n.events.onWantEvents(p, false)
 	if n.inside && !n.left && n.cfg.Lease.Held() { // otherwise it may be this member that was removed
 		ended := n.bindings.ofLost(p, time.Now())
@@ -173,7 +163,7 @@ func (n *node) losePeer(p *peer) {
 		}
 	}
 	p.link.Drop()
-	p.cancelled, p.knows = nil, map[string]bool{}
+	p.cancelled = nil
 }
 
 // forgetPeer ends the link to a member that is lost.

@@ -51,19 +51,6 @@ type keyed struct {
 }
 
 type (
-	// encoded brings the body of an exchange, of a reply, of a question or of an answer.
-	encoded struct {
-		exchange *exchange
-		served   *served
-		asks     uint64 // the number of a question
-		answers  uint64 // likewise
-		to       *peer
-		history  history // of an exchange
-		handler  string  // of a question
-		typ      string
-		body     []byte
-		err      error
-	}
 	// retryDue says that the exchanges of a key that wait are to be routed again.
 	retryDue struct{ key messages.Key }
 	// overdue says that the time of an exchange is over.
@@ -142,7 +129,7 @@ func (n *node) begin(x *exchange) {
 			return
 		}
 	}
-	n.watch(x.cmd)
+	n.proxies.watch(x.cmd)
 	n.add(x)
 	x.timer = n.after(time.Until(x.waitEnd()), (*overdue)(x))
 	of := n.byKey[x.key]
@@ -161,8 +148,7 @@ func (n *node) begin(x *exchange) {
 
 // add numbers an exchange.
 func (n *node) add(x *exchange) {
-	n.lastID++
-	x.id = n.lastID
+	x.id = n.number()
 	n.exchanges[x.id] = x
 }
 
@@ -208,7 +194,7 @@ func (n *node) run(cmd messages.Command, sender *actor.PID, values *clusterapi.V
 // give encodes an exchange for a member.
 func (n *node) give(x *exchange, to *peer) {
 	x.to = to
-	n.encode(x.traced(), encoded{exchange: x, to: to, history: x.history})
+	n.encode(x.traced(), encoded{part: n, exchange: x, to: to, history: x.history})
 }
 
 // traced returns the command of an exchange for another member. The values of the context of its
@@ -225,55 +211,8 @@ func (x *exchange) traced() messages.Command {
 	return messages.With(op, h)
 }
 
-// encode encodes a command, a reply, a question or an answer, and has onEncoded called. What is not known
-// to be small is encoded in another goroutine, which then sends done to the node. Only other commands keep their order.
-func (n *node) encode(v any, done encoded) {
-	if wire.IsSmall(v) {
-		done.encode(v)
-		n.onEncoded(done)
-		return
-	}
-	later := done // so that only a large one is on the heap
-	n.work(func() any {
-		later.encode(v)
-		return &later
-	})
-}
-
-// encode encodes a message, and what it is sent in.
-func (e *encoded) encode(v any) {
-	e.typ, e.body, e.err = wire.Encode(v, refs{})
-	switch {
-	case e.err != nil:
-	case e.asks != 0:
-		e.typ, e.body, e.err = wire.Encode(&ask{e.handler, e.typ, e.body}, refs{})
-	case e.history != history{}:
-		e.typ, e.body, e.err = wire.Encode(&resent{e.history, e.typ, e.body}, refs{})
-	}
-}
-
-// send sends what was encoded for a member, unless that is lost.
-func (e *encoded) send(id uint64) error {
-	if e.err != nil || !e.to.alive() {
-		return e.err
-	}
-	_, err := e.to.link.Send(link.Message{Type: e.typ, ID: id, Body: e.body}, true)
-	return err
-}
-
 // onEncoded sends what is encoded.
 func (n *node) onEncoded(msg encoded) {
-	switch {
-	case msg.served != nil:
-		n.onReplyEncoded(msg)
-		return
-	case msg.asks != 0:
-		n.onQuestionEncoded(msg)
-		return
-	case msg.answers != 0:
-		n.onAnswerEncoded(msg)
-		return
-	}
 	x := msg.exchange
 	if n.exchanges[x.id] != x || x.to != msg.to || x.sent != nil {
 		return // it was cancelled, or the member has left
@@ -292,7 +231,7 @@ func (n *node) onEncoded(msg encoded) {
 		return
 	}
 	x.sent = sent
-	n.introduce(x.to, x.cmd)
+	n.proxies.introduce(x.to, x.cmd)
 }
 
 // wait keeps an exchange that has no owner to be sent to, and tries again later.

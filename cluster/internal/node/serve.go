@@ -127,13 +127,13 @@ func (n *node) onDecoded(d decoded) {
 	case *cancelled:
 		n.onExchangeCancelled(from, id, msg.ByID)
 	case *tell:
-		n.onTell(from, msg)
+		n.proxies.onTell(from, msg)
 	case messages.Request:
-		n.onAsk(from, id, d.ref, msg)
+		n.questions.onAsk(from, id, d.ref, msg)
 	case *gone:
-		n.onGone(from, msg.Ref)
+		n.proxies.onGone(from, msg.Ref)
 	case *taken:
-		n.onLineTaken(from, msg.Ref)
+		n.proxies.onLineTaken(from, msg.Ref)
 	case *wantEvents:
 		n.events.onWantEvents(from, msg.Want)
 	case *event:
@@ -151,8 +151,8 @@ func (n *node) onDecoded(d decoded) {
 
 // onReplyDecoded handles the reply to an exchange or to a question.
 func (n *node) onReplyDecoded(from *peer, id uint64, value any, err error) {
-	if q, asking := n.asking[id]; asking && q.peer == from {
-		n.onAnswer(id, value)
+	if n.questions.asks(from, id) {
+		n.questions.onAnswer(id, value)
 		return
 	}
 	x := n.exchanges[id]
@@ -201,7 +201,7 @@ func (n *node) serve(from *peer, id uint64, cmd messages.Command, past history) 
 		return
 	}
 	s := &served{id: servedID{from.ID, id}, peer: from, cmd: cmd, history: past}
-	n.adopt(s)
+	s.proxies = n.proxies.adopt(from, cmd)
 	key, keyed := past.routedBy(cmd)
 	if !keyed {
 		n.start(s)
@@ -263,11 +263,14 @@ func (n *node) onServed(s *served, message any) {
 	}
 	n.closeBox(s)
 	n.bindings.settle(s.cmd, reply)
-	n.encode(reply, encoded{served: s, to: s.peer})
+	n.encode(reply, encoded{part: replying{n}, served: s, to: s.peer})
 }
 
-// onReplyEncoded sends a reply to the member of its caller.
-func (n *node) onReplyEncoded(msg encoded) {
+// replying sends replies.
+type replying struct{ *node }
+
+// onEncoded sends a reply to the member of its caller.
+func (n replying) onEncoded(msg encoded) {
 	s := msg.served
 	if n.served[s.id] != s {
 		return
@@ -290,10 +293,7 @@ func (n *node) answerMoved(s *served, past history) {
 // forget removes a command that has its reply.
 func (n *node) forget(s *served) {
 	delete(n.served, s.id)
-	for _, p := range s.proxies {
-		p.uses--
-		n.endIfUnused(p)
-	}
+	n.proxies.release(s.proxies)
 	s.proxies = nil
 }
 

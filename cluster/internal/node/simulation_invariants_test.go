@@ -148,8 +148,8 @@ func (s *simulation) checkEnd() {
 		}
 		n := p.node
 		for what, size := range map[string]int{
-			"exchanges": len(n.exchanges), "keys of exchanges": len(n.byKey), "served": len(n.served), "asked": len(n.asked),
-			"asking": len(n.asking), "lines": len(n.lines), "waiting": len(n.waiting), "peers": len(n.peers), "sessions": len(p.runs.sessions),
+			"exchanges": len(n.exchanges), "keys of exchanges": len(n.byKey), "served": len(n.served), "asked": len(n.questions.asked),
+			"asking": len(n.questions.asking), "lines": len(n.proxies.lines), "waiting": len(n.waiting), "peers": len(n.peers), "sessions": len(p.runs.sessions),
 		} {
 			if size > 0 {
 				s.violate("left "+what, "%d %s of %s", size, what, p.name)

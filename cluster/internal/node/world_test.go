@@ -734,7 +734,7 @@ func (m *member) leftovers() (errs []error) {
 	n := m.node
 	for what, size := range map[string]int{
 		"exchanges": len(n.exchanges), "keys of exchanges": len(n.byKey), "served": len(n.served),
-		"asked": len(n.asked), "asking": len(n.asking), "lines": len(n.lines), "waiting": len(n.waiting), "peers": len(n.peers),
+		"asked": len(n.questions.asked), "asking": len(n.questions.asking), "lines": len(n.proxies.lines), "waiting": len(n.waiting), "peers": len(n.peers),
 	} {
 		if size > 0 {
 			errs = append(errs, fmt.Errorf("%s: %d %s are left", m.name, size, what))

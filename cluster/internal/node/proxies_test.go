@@ -109,8 +109,8 @@ func TestQuestionsAreWithdrawnElsewhere(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		for _, m := range w.members {
 			m.inNode(func(n *node) {
-				require.Empty(t, n.asked)
-				require.Empty(t, n.asking)
+				require.Empty(t, n.questions.asked)
+				require.Empty(t, n.questions.asking)
 			})
 		}
 	})
@@ -280,7 +280,7 @@ func TestLinesOfStderrReachSubscribersElsewhere(t *testing.T) {
 		require.Greater(t, lines, 60)
 		require.Positive(t, dropped, "the session is slowed down by a subscriber elsewhere")
 		for _, m := range w.members {
-			m.inNode(func(n *node) { require.Empty(t, n.lines) })
+			m.inNode(func(n *node) { require.Empty(t, n.proxies.lines) })
 		}
 		a.system.Root.Stop(subscriber)
 		a.send(call(scope, "write", onStdio)).ok()

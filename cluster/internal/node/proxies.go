@@ -1,0 +1,366 @@
+package node
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/cluster/internal/wire"
+	"github.com/mcpactor/mcpactor/internal/clusterapi"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// refs encodes PIDs as references: address and id. A decoded PID is a placeholder, which
+// [proxies.adopt] replaces by a proxy.
+type refs struct{}
+
+// placeholder is the address of PIDs that stand for actors of other members.
+const placeholder = "mcpactor.member"
+
+// Ref returns the reference of an actor here.
+func (refs) Ref(pid *actor.PID) string { return pid.Address + "/" + pid.Id }
+
+// PID returns the placeholder of an actor elsewhere.
+func (refs) PID(ref string) *actor.PID { return actor.NewPID(placeholder, ref) }
+
+// pidOf returns the actor here that a reference is of.
+func pidOf(ref string) *actor.PID {
+	address, id, _ := strings.Cut(ref, "/")
+	return actor.NewPID(address, id)
+}
+
+// proxies are the processes here that stand for actors of other members. It knows the actors here that other members
+// know, too, and tells these when one terminates.
+type proxies struct {
+	*base
+	questions  *questions
+	introduced map[string]*peer   // the members that know actors here, by incarnation
+	watched    map[string]bool    // references of actors here that other members may know
+	lines      map[string][]*peer // by reference of a subscriber here: the members whose lines it has not handled, in order
+}
+
+func newProxies(b *base, q *questions) *proxies {
+	return &proxies{base: b, questions: q, introduced: map[string]*peer{}, watched: map[string]bool{}, lines: map[string][]*peer{}}
+}
+
+// proxy is a process that stands for an actor of another member: the owner of a scope or of an
+// operation, a handler, or a subscriber. It ends with that actor, or with its member. The
+// supervisor watches it as it watches actors here.
+type proxy struct {
+	peer     *peer
+	ref      string
+	pid      *actor.PID
+	uses     int // commands without a reply that name it
+	pinned   bool
+	watchers map[string]*actor.PID
+	lines    []*actor.PID // the sessions whose lines of stderr the subscriber has not handled
+}
+
+// Between nodes.
+type (
+	// tell is a message to an actor: progress, an update, a line, a withdrawn question.
+	tell struct {
+		Ref    string          `json:"ref"`
+		Type   string          `json:"type"`
+		Body   json.RawMessage `json:"body"`
+		Number uint64          `json:"number,omitempty"` // of the question that is withdrawn
+	}
+	// gone says that an actor has terminated.
+	gone struct {
+		Ref string `json:"ref"`
+	}
+	// taken says that a subscriber has handled a line of stderr.
+	taken struct {
+		Ref string `json:"ref"`
+	}
+)
+
+func init() {
+	wire.Register[tell]("tell")
+	wire.Register[gone]("gone")
+	wire.Register[taken]("taken")
+}
+
+// From processes to the node.
+type (
+	// proxied brings a message for an actor of another member.
+	proxied struct {
+		late
+		of      *proxy
+		message any
+		sender  *actor.PID
+	}
+	// proxyWatched says that an actor here watches an actor elsewhere, or no longer.
+	proxyWatched struct {
+		late
+		of      *proxy
+		watcher *actor.PID
+		ends    bool
+	}
+	// lineTaken tells a session that a line was handled.
+	lineTaken struct {
+		late
+		by *actor.PID
+	}
+)
+
+// TakenBy returns the proxy of the subscriber.
+func (m *lineTaken) TakenBy() *actor.PID { return m.by }
+
+// adopt replaces the placeholders of a command of a member by proxies, and returns these. They are kept until they are
+// released.
+func (a *proxies) adopt(from *peer, cmd messages.Command) (kept []*proxy) {
+	replace := func(pid **actor.PID, pinned bool) {
+		if *pid == nil {
+			return
+		}
+		p := a.proxyOf(from, (*pid).Id)
+		p.pinned = p.pinned || pinned
+		p.uses++
+		kept, *pid = append(kept, p), p.pid
+	}
+	switch cmd := cmd.(type) {
+	case messages.Operation:
+		h := cmd.Head()
+		_, stays := cmd.(*messages.Subscribe)
+		replace(&h.Handler, false)
+		replace(&h.Subscriber, stays)
+		replace(&h.Owner, false)
+	case *messages.Bind:
+		replace(&cmd.Owner, true)
+		replace(&cmd.Handler, true)
+		replace(&cmd.Subscriber, true)
+	case *messages.Tail:
+		replace(&cmd.Subscriber, true)
+	}
+	return kept
+}
+
+// release ends the proxies that nothing names any longer.
+func (a *proxies) release(kept []*proxy) {
+	for _, p := range kept {
+		p.uses--
+		a.endIfUnused(p)
+	}
+}
+
+// proxyOf returns the proxy for an actor of another member.
+func (a *proxies) proxyOf(from *peer, ref string) *proxy {
+	if p := from.proxies[ref]; p != nil {
+		return p
+	}
+	p := &proxy{peer: from, ref: ref, watchers: map[string]*actor.PID{}}
+	p.pid = a.open("proxy", func(message any, sender *actor.PID) any { return &proxied{of: p, message: message, sender: sender} }, func(message any) any {
+		switch m := message.(type) {
+		case *actor.Watch:
+			return &proxyWatched{of: p, watcher: m.Watcher}
+		case *actor.Unwatch:
+			return &proxyWatched{of: p, watcher: m.Watcher, ends: true}
+		}
+		return nil
+	})
+	from.proxies[ref] = p
+	return p
+}
+
+// endIfUnused ends a proxy that nothing names any longer.
+func (a *proxies) endIfUnused(p *proxy) {
+	if p.uses == 0 && !p.pinned && len(p.watchers) == 0 && p.peer.proxies[p.ref] == p {
+		a.endProxy(p)
+	}
+}
+
+// endProxy removes a proxy.
+func (a *proxies) endProxy(p *proxy) {
+	delete(p.peer.proxies, p.ref)
+	a.close(p.pid)
+}
+
+// onGone ends the proxy of an actor that has terminated, and tells those who watch it.
+func (a *proxies) onGone(from *peer, ref string) {
+	if p := from.proxies[ref]; p != nil {
+		a.endProxy(p)
+		a.tellWatchers(p)
+	}
+}
+
+// tellWatchers tells those who watch a proxy that it has ended.
+func (a *proxies) tellWatchers(p *proxy) {
+	for _, watcher := range inOrder(p.watchers) {
+		a.mail.Terminated(watcher, p.pid, actor.TerminatedReason_Stopped)
+	}
+}
+
+// onProxyWatched notes who watches a proxy.
+func (a *proxies) onProxyWatched(msg *proxyWatched) {
+	p := msg.of
+	switch {
+	case msg.ends:
+		delete(p.watchers, msg.watcher.Id)
+		a.endIfUnused(p)
+	case p.peer.proxies[p.ref] != p: // it has ended
+		a.mail.Terminated(msg.watcher, p.pid, actor.TerminatedReason_Stopped)
+	default:
+		p.watchers[msg.watcher.Id] = msg.watcher
+	}
+}
+
+// onProxied passes a message on to the member of the actor.
+func (a *proxies) onProxied(msg *proxied) {
+	p := msg.of
+	req, asks := msg.message.(messages.Request)
+	switch there := p.peer.proxies[p.ref] == p; {
+	case asks && !there:
+		a.mail.Send(msg.sender, &messages.Refusal{Reason: clusterapi.NoHandler})
+		return
+	case asks:
+		a.questions.ask(p.peer, p.ref, req, msg.sender)
+		return
+	case !there:
+		return
+	}
+	typ, body, err := wire.Encode(msg.message, refs{})
+	if err != nil {
+		a.cfg.Logger.Warn().Str("member", p.peer.label()).Err(err).Msg("message for an actor of another member cannot be sent")
+		return
+	}
+	switch m := msg.message.(type) {
+	case *messages.StderrLine:
+		p.lines = append(p.lines, msg.sender)
+		p.peer.post(0, &tell{Ref: p.ref, Type: typ, Body: body})
+	case *messages.Withdrawn:
+		if number, asked := a.questions.withdraw(p.peer, m.Question); asked {
+			p.peer.post(0, &tell{p.ref, typ, body, number})
+		}
+	default:
+		if !p.peer.link.Crowded() { // otherwise it is missed, as an event is
+			p.peer.post(0, &tell{Ref: p.ref, Type: typ, Body: body})
+		}
+	}
+}
+
+// onTell passes a message of another member on to an actor here.
+func (a *proxies) onTell(from *peer, msg *tell) {
+	value, err := wire.Decode(msg.Type, msg.Body, refs{})
+	if err != nil {
+		a.cfg.Logger.Warn().Str("member", from.label()).Err(err).Msg("message of a member was refused")
+		return
+	}
+	to := pidOf(msg.Ref)
+	switch value := value.(type) {
+	case *messages.StderrLine:
+		if !a.isThere(to) {
+			return
+		}
+		a.lines[msg.Ref] = append(a.lines[msg.Ref], from)
+		a.mail.Request(to, value, a.self)
+	case *messages.Withdrawn:
+		a.questions.onWithdrawn(from, msg.Number, value.Reason)
+	case messages.Notification:
+		a.mail.Send(to, value)
+	}
+}
+
+// onTaken tells the member of a session that a line was handled.
+func (a *proxies) onTaken(by *actor.PID) {
+	ref := refs{}.Ref(by)
+	from := a.lines[ref]
+	if len(from) == 0 {
+		return
+	}
+	if a.lines[ref] = from[1:]; len(from) == 1 {
+		delete(a.lines, ref)
+	}
+	from[0].post(0, &taken{ref})
+}
+
+// onLineTaken tells the session that a line was handled.
+func (a *proxies) onLineTaken(from *peer, ref string) {
+	if p := from.proxies[ref]; p != nil && len(p.lines) > 0 {
+		a.mail.Send(p.lines[0], &lineTaken{by: p.pid})
+		p.lines = p.lines[1:]
+	}
+}
+
+// named returns the actors that a command names and whose end concerns the members that get it. Some
+// may be nil.
+func named(cmd messages.Command) [3]*actor.PID {
+	switch cmd := cmd.(type) {
+	case *messages.Subscribe:
+		return [3]*actor.PID{cmd.Owner, cmd.Subscriber}
+	case messages.Operation:
+		return [3]*actor.PID{cmd.Head().Owner}
+	case *messages.Bind:
+		return [3]*actor.PID{cmd.Owner, cmd.Handler, cmd.Subscriber}
+	case *messages.Tail:
+		return [3]*actor.PID{cmd.Subscriber}
+	}
+	return [3]*actor.PID{}
+}
+
+// watch watches the actors that a command names.
+func (a *proxies) watch(cmd messages.Command) {
+	for _, pid := range named(cmd) {
+		if pid == nil {
+			continue
+		}
+		if ref := (refs{}).Ref(pid); !a.watched[ref] {
+			a.watched[ref] = true
+			a.mail.Watch(pid, a.self)
+		}
+	}
+}
+
+// introduce notes that a member gets to know the actors that a command names. Those that have ended since
+// the command came are gone.
+func (a *proxies) introduce(p *peer, cmd messages.Command) {
+	for _, pid := range named(cmd) {
+		if pid == nil {
+			continue
+		}
+		if ref := (refs{}).Ref(pid); a.watched[ref] {
+			p.knows[ref], a.introduced[p.ID] = true, p
+		} else {
+			p.post(0, &gone{ref})
+		}
+	}
+}
+
+// onTerminated tells the members that know it that an actor here has terminated.
+func (a *proxies) onTerminated(ref string) {
+	delete(a.watched, ref)
+	delete(a.lines, ref)
+	for _, p := range inOrder(a.introduced) {
+		if p.knows[ref] {
+			delete(p.knows, ref)
+			p.post(0, &gone{ref})
+		}
+	}
+}
+
+// endProxies removes the proxies of a member, and returns them: those who watch them are not told.
+func (a *proxies) endProxies(p *peer) (ended []*proxy) {
+	for _, one := range inOrder(p.proxies) {
+		a.endProxy(one)
+		ended = append(ended, one)
+	}
+	return ended
+}
+
+// lose ends the proxies of a member that is lost, and forgets what it knows.
+func (a *proxies) lose(p *peer) {
+	for ref := range inOrder(p.proxies) {
+		a.onGone(p, ref)
+	}
+	for ref, from := range a.lines {
+		if from = slices.DeleteFunc(from, func(other *peer) bool { return other == p }); len(from) == 0 {
+			delete(a.lines, ref)
+		} else {
+			a.lines[ref] = from
+		}
+	}
+	delete(a.introduced, p.ID)
+	p.knows = map[string]bool{}
+}

@@ -55,6 +55,15 @@ func (b *base) request(msg any, sender *actor.PID) {
 	b.cfg.System.Root.RequestWithCustomSender(b.cfg.Supervisor, msg, sender)
 }
 
+// run gives a command to the own supervisor.
+func (b *base) run(cmd messages.Command, sender *actor.PID, values *clusterapi.Values, past history) {
+	var msg any = cmd
+	if op, ok := cmd.(messages.Operation); ok && (values != nil || past != history{}) {
+		msg = &clusterapi.ResentCall{Op: op, Values: values, Intercepted: past.Intercepted, List: past.List, Runs: past.Runs, MayHaveRun: past.MayHaveRun, Detail: past.Detail}
+	}
+	b.request(msg, sender)
+}
+
 // reply sends a reply to a caller, if there is one.
 func (b *base) reply(caller *actor.PID, reply messages.Reply) { b.mail.Send(caller, reply) }
 
@@ -81,23 +90,23 @@ const controlTime = 3 * time.Second
 // closeTime returns how long a close command of another member, or the release of shards, takes at most.
 func (b *base) closeTime() time.Duration { return b.timeouts.Close + controlTime }
 
-// open returns the PID of a new process that passes what it gets on to the node: the message that receive makes of a
+// openProcess returns the PID of a new process that passes what it gets on to the node: the message that receive makes of a
 // message, and, unless watch is nil, the one that watch makes of a system message.
-func (b *base) open(prefix string, receive func(message any, sender *actor.PID) any, watch func(message any) any) *actor.PID {
+func (b *base) openProcess(prefix string, receive func(message any, sender *actor.PID) any, watch func(message any) any) *actor.PID {
 	processes := b.cfg.System.ProcessRegistry
 	pid, _ := processes.Add(&inbox{mail: b.mail, node: b.self, user: receive, systems: watch}, prefix+processes.NextId())
 	return pid
 }
 
-// close removes a process.
-func (b *base) close(pid *actor.PID) { b.cfg.System.ProcessRegistry.Remove(pid) }
+// endProcess removes a process.
+func (b *base) endProcess(pid *actor.PID) { b.cfg.System.ProcessRegistry.Remove(pid) }
 
 // askSupervisor sends a message to the own supervisor. When it replies, the node gets what
 // then returns.
 func (b *base) askSupervisor(msg any, then func() any) {
 	var pid *actor.PID
-	pid = b.open("ask", func(any, *actor.PID) any {
-		b.close(pid)
+	pid = b.openProcess("ask", func(any, *actor.PID) any {
+		b.endProcess(pid)
 		return then()
 	}, nil)
 	b.request(msg, pid)

@@ -1,12 +1,6 @@
 package node
 
-import (
-	"fmt"
-
-	"github.com/mcpactor/mcpactor/cluster/internal/link"
-	"github.com/mcpactor/mcpactor/cluster/internal/wire"
-	"github.com/mcpactor/mcpactor/messages"
-)
+import "github.com/mcpactor/mcpactor/cluster/internal/link"
 
 // The types of casts.
 const (
@@ -56,16 +50,7 @@ func (n *node) onOtherVersion(p *peer, version uint32) {
 		p.version = version
 		n.cfg.Logger.Error().Str("member", p.label()).Uint32("version", p.version).Msg("member speaks another version of the protocol between members")
 	}
-	for _, x := range n.givenTo(p) {
-		x.sent = nil
-		n.refuse(x, p)
-	}
+	n.routing.refuseAll(p)
 	p.link.Drop()
-	n.routeWaiting()
-}
-
-// refuse fails an exchange whose owner is of another version.
-func (n *node) refuse(x *exchange, owner *peer) {
-	n.finish(x, n.failure(x.cmd, messages.CodeUnavailable,
-		fmt.Sprintf("the member %s speaks version %d of the protocol between members, this one %d", owner.label(), owner.version, wire.Version)))
+	n.routing.routeAll()
 }

@@ -34,22 +34,22 @@ func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration
 		past.Binding = n.bindings.add(bind, time.Now())
 	}
 	g := &gather{cmd: cmd, caller: c.Sender(), missing: map[*exchange]string{}, replies: replies.New(cmd, n.snapshot())}
-	g.own = n.open("gather", func(message any, _ *actor.PID) any { return &ownPart{of: g, message: message} }, nil)
+	g.own = n.openProcess("gather", func(message any, _ *actor.PID) any { return &ownPart{of: g, message: message} }, nil)
 	n.request(cmd, g.own)
 	g.timer = n.after(limit, &gatherDue{g})
 	for _, p := range inOrder(n.peers) {
 		if p.alive() {
-			x := &exchange{cmd: cmd, gather: g, history: past}
+			x := &exchange{cmd: cmd, history: past}
+			x.part = func(reply messages.Reply) { n.onPart(g, x, reply) }
 			g.missing[x] = p.label()
-			n.add(x)
-			n.give(x, p)
+			n.routing.add(x)
+			n.routing.give(x, p)
 		}
 	}
 }
 
 // onPart takes the reply of another member.
-func (n *node) onPart(x *exchange, reply messages.Reply) {
-	g := x.gather
+func (n *node) onPart(g *gather, x *exchange, reply messages.Reply) {
 	member, missing := g.missing[x]
 	if !missing {
 		return
@@ -64,7 +64,7 @@ func (n *node) onOwnPart(g *gather, message any) {
 	if g.own == nil {
 		return
 	}
-	n.close(g.own)
+	n.endProcess(g.own)
 	g.own = nil
 	reply, ok := message.(messages.Reply)
 	if !ok {
@@ -82,12 +82,12 @@ func (n *node) onGatherDue(g *gather) {
 	}
 	for x, member := range g.missing {
 		g.replies.Miss(member)
-		n.end(x)
+		n.routing.end(x)
 	}
 	clear(g.missing)
 	if g.own != nil {
 		g.replies.Miss(n.cfg.Name)
-		n.close(g.own)
+		n.endProcess(g.own)
 		g.own = nil
 	}
 	n.answerGather(g)

@@ -137,7 +137,7 @@ func (n *node) hear(p *peer) {
 		}
 	}
 	if silent && p.alive() {
-		n.routeWaiting()
+		n.routing.routeAll()
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/wire"
-	"github.com/mcpactor/mcpactor/messages"
 )
 
 // leaves says that a member has left. Clean: each command that the member ran was answered.
@@ -47,6 +46,9 @@ func (n *node) onLeave(c actor.Context) {
 	}
 }
 
+// leaves reports whether the member leaves the cluster.
+func (n *node) leaves() bool { return n.leaving != nil }
+
 // sayLeft answers who has the member leave.
 func (n *node) sayLeft() {
 	if n.leaving != nil {
@@ -79,29 +81,22 @@ func (n *node) finishLeaving() {
 	}
 	if (n.inside && n.cfg.Lease.Held() || n.dropping) && time.Now().Before(n.leftAt) {
 		self, _ := n.keeper.View().Member(n.id)
-		if n.dropping || !self.Leaving || len(n.exchanges)+len(n.served) > 0 || n.shards.Releasing() || !n.linksIdle() {
+		if n.dropping || !self.Leaving || len(n.routing.exchanges)+len(n.serving.all) > 0 || n.shards.Releasing() || !n.linksIdle() {
 			return
 		}
 	}
 	n.left = true
-	n.finishAll()
+	n.routing.leave()
 	if !n.inside {
 		n.endNode()
 		return
 	}
 	for _, p := range inOrder(n.peers) {
 		if p.alive() {
-			p.post(0, &leaves{Clean: len(n.served) == 0 && p.link.Idle()}) // a large reply may still be on its way
+			p.post(0, &leaves{Clean: len(n.serving.all) == 0 && p.link.Idle()}) // a large reply may still be on its way
 		}
 	}
 	n.after(flushTime, &flushDue{})
-}
-
-// finishAll answers all exchanges of a node that has left.
-func (n *node) finishAll() {
-	for _, x := range inOrder(n.exchanges) {
-		n.finish(x, n.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
-	}
 }
 
 // onFlushDue has the member leave the view.
@@ -144,7 +139,7 @@ func (n *node) onEndDue() {
 // endNode ends the node.
 func (n *node) endNode() {
 	n.left, n.ended = true, true
-	n.finishAll()
+	n.routing.leave()
 	n.endIncarnation()
 	if n.net != nil {
 		n.net.Stop()
@@ -181,10 +176,8 @@ func (n *node) quit() {
 // onLeaves notes that a member has left.
 func (n *node) onLeaves(p *peer, msg *leaves) {
 	p.ended = true
-	for _, x := range n.givenTo(p) {
-		if msg.Clean { // it has not run what it has not answered
-			x.sent = nil
-		}
+	if msg.Clean {
+		n.routing.notRun(p)
 	}
 	n.losePeer(p)
 }

@@ -25,13 +25,3 @@ func (h *history) routedBy(cmd messages.Command) (key messages.Key, ok bool) {
 	}
 	return keyOf(cmd)
 }
-
-// giveUpList fails an exchange that asks for a list, and whose owner is not known or not reached. It reports whether
-// it has done so.
-func (n *node) giveUpList(x *exchange) bool {
-	if !x.asksForList() {
-		return false
-	}
-	n.finish(x, n.failure(x.cmd, messages.CodeClosed, "the member that has the list is not reached"))
-	return true
-}

@@ -83,7 +83,7 @@ func (n *node) onView() {
 	n.placed.Store(&placement{n.owners, n.id})
 	n.takeView()
 	n.beat() // the others wait for what this member holds
-	n.routeWaiting()
+	n.routing.routeAll()
 	if n.departing {
 		n.depart()
 	}
@@ -197,9 +197,7 @@ func (n *node) endIncarnation() (ended []*proxy) {
 	for i := range n.ownBits.words {
 		n.ownBits.words[i].Store(0)
 	}
-	for shard, w := range inOrder(n.waiting) {
-		n.dropWaiters(shard, w)
-	}
+	n.serving.drop(func(int) bool { return true })
 	n.inside, n.toRelease = false, nil
 	for _, p := range inOrder(n.peers) {
 		ended = append(ended, n.proxies.endProxies(p)...)

@@ -30,15 +30,13 @@ type node struct {
 	owners *view.Owners              // by the last view
 	placed atomic.Pointer[placement] // for other goroutines; nil between two incarnations
 
-	shards    *view.Shards     // of the incarnation
-	ownBits   ownedShards      // those that it serves
-	waiting   map[int]*waiters // by shard
-	toRelease []int            // shards that have moved, until releaseDue
-	telling   bool             // tellDue is on its way
+	shards    *view.Shards // of the incarnation
+	ownBits   ownedShards  // those that it serves
+	toRelease []int        // shards that have moved, until releaseDue
+	telling   bool         // tellDue is on its way
 
-	exchanges map[uint64]*exchange // commands to other members, without a reply
-	byKey     map[messages.Key]*keyed
-	served    map[servedID]*served
+	routing   *routing
+	serving   *serving
 	bindings  *bindings
 	proxies   *proxies
 	questions *questions
@@ -97,12 +95,13 @@ func (n *node) spawn() (*actor.PID, error) {
 // newNode returns a node that is not spawned.
 func newNode(cfg *Config) *node {
 	n := &node{
-		base: newBase(cfg), keeper: view.NewKeeper(cfg.LeaseTime), peers: map[string]*peer{}, waiting: map[int]*waiters{}, exchanges: map[uint64]*exchange{},
-		byKey: map[messages.Key]*keyed{}, served: map[servedID]*served{},
+		base: newBase(cfg), keeper: view.NewKeeper(cfg.LeaseTime), peers: map[string]*peer{},
 	}
 	n.questions = newQuestions(n.base)
 	n.proxies = newProxies(n.base, n.questions)
+	n.routing = newRouting(n.base, n, n.proxies)
 	n.events, n.bindings = newEvents(n.base), newBindings(cfg.Name, n.isThere)
+	n.serving = newServing(n.base, n, n.proxies, n.bindings)
 	n.ownBits.init(cfg.Shards)
 	return n
 }
@@ -132,7 +131,7 @@ func (n *node) handle(c actor.Context) {
 			n.onSupervisorStopped()
 		}
 		ref := refs{}.Ref(msg.Who)
-		n.cancelOwned(ref)
+		n.routing.cancelOwned(ref)
 		n.proxies.onTerminated(ref)
 	case actor.SystemMessage, actor.AutoReceiveMessage: // must precede the cases below
 	case *clusterapi.ClientCall:
@@ -195,16 +194,6 @@ func (n *node) onCommand(c actor.Context, cmd messages.Command) {
 	}
 }
 
-// onBind binds a scope on all members: its sessions may live on any of them.
-func (n *node) onBind(c actor.Context, cmd *messages.Bind) {
-	if (messages.Key{Scope: cmd.Scope}).Normal().Validate() != nil {
-		c.Forward(n.cfg.Supervisor)
-		return
-	}
-	n.proxies.watch(cmd)
-	n.gather(c, cmd, controlTime)
-}
-
 // onReport handles the messages of the network, of processes, goroutines and timers.
 func (n *node) onReport(c actor.Context, msg any) {
 	switch msg := msg.(type) {
@@ -229,7 +218,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *decoded:
 		n.onDecoded(*msg)
 	case *boxed:
-		n.onServed(msg.of, msg.message)
+		n.serving.onServed(msg.of, msg.message)
 	case *ownPart:
 		n.onOwnPart(msg.of, msg.message)
 	case *proxied:
@@ -244,9 +233,9 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case interface{ TakenBy() *actor.PID }: // the answer to a messages.StderrLine
 		n.proxies.onTaken(msg.TakenBy())
 	case *retryDue:
-		n.routeKey(msg.key)
+		n.routing.routeKey(msg.key)
 	case *overdue:
-		n.onOverdue((*exchange)(msg))
+		n.routing.onOverdue((*exchange)(msg))
 	case *gatherDue:
 		n.onGatherDue(msg.of)
 	case *releaseDue:

@@ -378,7 +378,7 @@ func TestCallThatWasLostAndIsCancelledElsewhereMayHaveRun(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			require.False(t, p.answered())
 			w.members[2].inNode(func(n *node) {
-				for _, s := range n.served {
+				for _, s := range n.serving.all {
 					waits = waits || s.waits
 				}
 			})

@@ -149,8 +149,8 @@ func (n *node) removePeer(p *peer) {
 
 // losePeer ends all that the nodes had with each other.
 func (n *node) losePeer(p *peer) {
-	n.onPeerLost(p)
-	n.dropServed(p)
+	n.routing.lose(p)
+	n.serving.lose(p)
 	n.questions.lose(p)
 	n.proxies.lose(p)
 	n.events.onWantEvents(p, false)

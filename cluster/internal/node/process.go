@@ -113,31 +113,3 @@ func (*box) Stop(*actor.PID) {}
 
 // Prompt is as that of an inbox.
 func (*box) Prompt() {}
-
-// openBox gives a command of another member its sender.
-func (n *node) openBox(s *served) {
-	processes := n.cfg.System.ProcessRegistry
-	s.box.of, s.box.mail, s.box.node = s, n.mail, n.self
-	s.box.watchers = s.box.first[:0]
-	s.sender, _ = processes.Add(&s.box, "remote"+processes.NextId())
-}
-
-// closeBox removes the sender.
-func (n *node) closeBox(s *served) {
-	if s.sender != nil {
-		n.close(s.sender)
-		s.sender = nil
-	}
-}
-
-// servedBy returns the command whose sender a PID is, or nil.
-func (n *node) servedBy(pid *actor.PID) *served {
-	if pid == nil {
-		return nil
-	}
-	process, _ := n.cfg.System.ProcessRegistry.GetLocal(pid.Id)
-	if b, is := process.(*box); is && n.served[b.of.id] == b.of {
-		return b.of
-	}
-	return nil
-}

@@ -152,7 +152,7 @@ func (a *proxies) proxyOf(from *peer, ref string) *proxy {
 		return p
 	}
 	p := &proxy{peer: from, ref: ref, watchers: map[string]*actor.PID{}}
-	p.pid = a.open("proxy", func(message any, sender *actor.PID) any { return &proxied{of: p, message: message, sender: sender} }, func(message any) any {
+	p.pid = a.openProcess("proxy", func(message any, sender *actor.PID) any { return &proxied{of: p, message: message, sender: sender} }, func(message any) any {
 		switch m := message.(type) {
 		case *actor.Watch:
 			return &proxyWatched{of: p, watcher: m.Watcher}
@@ -175,7 +175,7 @@ func (a *proxies) endIfUnused(p *proxy) {
 // endProxy removes a proxy.
 func (a *proxies) endProxy(p *proxy) {
 	delete(p.peer.proxies, p.ref)
-	a.close(p.pid)
+	a.endProcess(p.pid)
 }
 
 // onGone ends the proxy of an actor that has terminated, and tells those who watch it.

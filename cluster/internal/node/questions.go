@@ -130,7 +130,7 @@ func (q *questions) onAsk(from *peer, remote uint64, ref string, req messages.Re
 	number := q.number()
 	origin := req.GetOrigin()
 	origin.Question = from.label() + "/" + origin.Question
-	pid := q.open("question", func(message any, _ *actor.PID) any { return &answered{number: number, message: message} }, func(message any) any {
+	pid := q.openProcess("question", func(message any, _ *actor.PID) any { return &answered{number: number, message: message} }, func(message any) any {
 		if _, ended := message.(*actor.Terminated); ended {
 			return &answered{number: number}
 		}
@@ -174,7 +174,7 @@ func (q *questions) end(number uint64, answer messages.Answer) {
 		return
 	}
 	one.timer.Stop()
-	q.close(one.pid)
+	q.endProcess(one.pid)
 	q.mail.Unwatch(one.handler, one.pid)
 	delete(q.asked, number)
 	if answer != nil {

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -73,12 +72,6 @@ func (n *node) places(key messages.Key) bool {
 	return !found || owner.ID == p.id
 }
 
-// waiters are what waits until a shard that this member owns is ceded by all others.
-type waiters struct {
-	keys   map[messages.Key]bool // of exchanges
-	served []*served
-}
-
 type (
 	// releaseDue says that the shards that have moved are to be released.
 	releaseDue struct{}
@@ -111,16 +104,6 @@ func (n *node) ownerOf(shard int) (other *peer, own bool) {
 // isLast reports whether the member leaves, and no other one is there that its calls could go to.
 func (n *node) isLast() bool { return n.leaving != nil && n.inside && n.owners.None() }
 
-// waitersOf returns what waits for a shard.
-func (n *node) waitersOf(shard int) *waiters {
-	w := n.waiting[shard]
-	if w == nil {
-		w = &waiters{keys: map[messages.Key]bool{}}
-		n.waiting[shard] = w
-	}
-	return w
-}
-
 // takeView gives the view to the shards: those that have moved are released, and those that have come are served once all
 // others have ceded them.
 func (n *node) takeView() {
@@ -132,11 +115,7 @@ func (n *node) takeView() {
 		n.toSelf(&releaseDue{})
 	}
 	n.toRelease = append(n.toRelease, release...)
-	for shard, w := range inOrder(n.waiting) {
-		if !n.shards.Owns(shard) {
-			n.dropWaiters(shard, w)
-		}
-	}
+	n.serving.drop(func(shard int) bool { return !n.shards.Owns(shard) })
 	n.beginShards()
 }
 
@@ -149,42 +128,26 @@ func (n *node) beginShards() {
 	for _, shard := range began {
 		n.ownBits.set(shard, true)
 	}
-	if len(n.waiting) == 0 {
+	if len(began) == 0 {
 		return
 	}
-	for _, shard := range began {
-		if w := n.waiting[shard]; w != nil {
-			delete(n.waiting, shard)
-			n.serveWaiters(w)
-		}
-	}
-}
-
-// serveWaiters runs what has waited for a shard.
-func (n *node) serveWaiters(w *waiters) {
-	for _, key := range slices.SortedFunc(maps.Keys(w.keys), messages.Key.Compare) {
-		n.routeKey(key)
-	}
+	n.routing.routeShards(began)
 	now := time.Now()
-	for _, call := range w.served {
-		switch {
-		case n.served[call.id] != call:
-		case call.expired(now):
-			n.forget(call)
-		default:
-			n.start(call)
-		}
+	for _, shard := range began {
+		n.serving.begin(shard, now)
 	}
 }
 
-// dropWaiters has what waits for a shard look for another owner.
-func (n *node) dropWaiters(shard int, w *waiters) {
-	delete(n.waiting, shard)
-	for _, call := range w.served {
-		if n.served[call.id] == call {
-			n.answerMoved(call, call.history)
-		}
+// serves reports whether a shard is served here.
+func (n *node) serves(shard int) bool { return n.shards.Serves(shard) }
+
+// inShards returns what selects the keys of some shards.
+func inShards(shards int, some []int) func(messages.Key) bool {
+	numbers := view.NewSet(shards)
+	for _, shard := range some {
+		numbers.Put(shard, true)
 	}
+	return func(key messages.Key) bool { return numbers.Has(ShardOf(key.Normal(), shards)) }
 }
 
 // maxReleases is how many commands release the shards that have moved. Each command makes the
@@ -197,18 +160,9 @@ func (n *node) onReleaseDue() {
 	leave := n.cfg.KeepOpen && (!n.isLast() || n.cfg.LeaveOpen) // otherwise the last member closes its sessions
 	for some := range slices.Chunk(n.toRelease, 1+len(n.toRelease)/maxReleases) {
 		id := n.id
-		n.askSupervisor(&clusterapi.Release{Match: n.inShards(some), Leave: leave}, func() any { return &shardsReleased{id, some} })
+		n.askSupervisor(&clusterapi.Release{Match: inShards(n.cfg.Shards, some), Leave: leave}, func() any { return &shardsReleased{id, some} })
 	}
 	n.toRelease = nil
-}
-
-// inShards returns what selects the keys of some shards.
-func (n *node) inShards(some []int) func(messages.Key) bool {
-	shards, numbers := n.cfg.Shards, view.NewSet(n.cfg.Shards)
-	for _, shard := range some {
-		numbers.Put(shard, true)
-	}
-	return func(key messages.Key) bool { return numbers.Has(ShardOf(key.Normal(), shards)) }
 }
 
 // onShardsReleased notes that shards have no session any longer, and tells the others.

@@ -112,8 +112,8 @@ func (s *simulation) stable() bool {
 func (s *simulation) logState() {
 	for _, p := range s.live() {
 		n := p.node
-		s.logf("%s: id %s, view %d, leaving %v, lease %v, inside %v, shards %+v, waiting %d", p.name, n.id, n.keeper.View().Number, p.leaving, p.lease.Held(), n.inside, n.shards, len(n.waiting))
-		for _, x := range inOrder(n.exchanges) {
+		s.logf("%s: id %s, view %d, leaving %v, lease %v, inside %v, shards %+v, waiting %d", p.name, n.id, n.keeper.View().Number, p.leaving, p.lease.Held(), n.inside, n.shards, len(n.serving.waiting))
+		for _, x := range inOrder(n.routing.exchanges) {
 			s.logf("%s: waits for %s, given to %v, sent %v", p.name, describe(x.cmd), x.to, x.sent)
 		}
 		for _, other := range inOrder(n.peers) {
@@ -148,8 +148,8 @@ func (s *simulation) checkEnd() {
 		}
 		n := p.node
 		for what, size := range map[string]int{
-			"exchanges": len(n.exchanges), "keys of exchanges": len(n.byKey), "served": len(n.served), "asked": len(n.questions.asked),
-			"asking": len(n.questions.asking), "lines": len(n.proxies.lines), "waiting": len(n.waiting), "peers": len(n.peers), "sessions": len(p.runs.sessions),
+			"exchanges": len(n.routing.exchanges), "keys of exchanges": len(n.routing.byKey), "served": len(n.serving.all), "asked": len(n.questions.asked),
+			"asking": len(n.questions.asking), "lines": len(n.proxies.lines), "waiting": len(n.serving.waiting), "peers": len(n.peers), "sessions": len(p.runs.sessions),
 		} {
 			if size > 0 {
 				s.violate("left "+what, "%d %s of %s", size, what, p.name)
@@ -178,7 +178,7 @@ func (s *simulation) observe(p *process) {
 	if n.inside && n.shards.Releasing() {
 		s.crossed("a shard is released")
 	}
-	if len(n.waiting) > 0 {
+	if len(n.serving.waiting) > 0 {
 		s.crossed("a call waits for a shard to be ceded")
 	}
 }

@@ -733,8 +733,8 @@ func (p *sent) check(executed map[string]int) (errs []error) {
 func (m *member) leftovers() (errs []error) {
 	n := m.node
 	for what, size := range map[string]int{
-		"exchanges": len(n.exchanges), "keys of exchanges": len(n.byKey), "served": len(n.served),
-		"asked": len(n.questions.asked), "asking": len(n.questions.asking), "lines": len(n.proxies.lines), "waiting": len(n.waiting), "peers": len(n.peers),
+		"exchanges": len(n.routing.exchanges), "keys of exchanges": len(n.routing.byKey), "served": len(n.serving.all),
+		"asked": len(n.questions.asked), "asking": len(n.questions.asking), "lines": len(n.proxies.lines), "waiting": len(n.serving.waiting), "peers": len(n.peers),
 	} {
 		if size > 0 {
 			errs = append(errs, fmt.Errorf("%s: %d %s are left", m.name, size, what))

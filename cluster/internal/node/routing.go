@@ -17,6 +17,34 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
+// routing gives the commands of callers here to the members that own their keys. Those of a key keep their order.
+type routing struct {
+	*base
+	place     placing
+	proxies   *proxies
+	exchanges map[uint64]*exchange // without a reply
+	byKey     map[messages.Key]*keyed
+	closed    bool // nothing is routed any longer
+}
+
+// placing says where commands belong. The membership of a node does.
+type placing interface {
+	// ownerOf returns the other member that owns a shard, or whether it is this one. It is neither if the owner is not
+	// known, or if this member may not act.
+	ownerOf(shard int) (other *peer, own bool)
+	// serves reports whether a shard that this member owns is served here: the others have ceded it.
+	serves(shard int) bool
+	// whyFenced says why this member may not act, or returns "" if it may.
+	whyFenced() string
+	// leaves reports whether this member leaves the cluster, and isLast whether no other one is left.
+	leaves() bool
+	isLast() bool
+}
+
+func newRouting(b *base, place placing, proxies *proxies) *routing {
+	return &routing{base: b, place: place, proxies: proxies, exchanges: map[uint64]*exchange{}, byKey: map[messages.Key]*keyed{}}
+}
+
 // exchange is a command of a caller here, or a part of a command to all members, until it has
 // its reply.
 //
@@ -29,7 +57,7 @@ type exchange struct {
 	values   *clusterapi.Values
 	caller   *actor.PID
 	key      messages.Key
-	gather   *gather // of which it is a part, or nil
+	part     func(messages.Reply) // takes the reply if it is a part of a command to all members, or nil
 	deadline time.Time
 
 	history // on the members that had it before
@@ -60,58 +88,15 @@ type (
 // grace is how long after the deadline the reply of a member that has got the command may come.
 const grace = 500 * time.Millisecond
 
-// onOperation gives an operation to the owner of its key. called is its message if a client
-// sent it.
-func (n *node) onOperation(c actor.Context, op messages.Operation, called *clusterapi.ClientCall) {
-	if n.stays(op) {
-		c.Forward(n.cfg.Supervisor)
-		return
-	}
-	if h := *op.Head(); h.Deadline.IsZero() {
-		h.Deadline = time.Now().Add(cmp.Or(n.timeouts.Calls[h.Key.Server], n.timeouts.Call))
-		op = messages.With(op, h)
-	}
-	x := &exchange{cmd: op, caller: c.Sender(), key: op.Head().Key.Normal(), deadline: op.Head().Deadline}
-	if called != nil {
-		x.values = &called.Values
-	}
-	if n.leaving != nil && !n.left {
-		n.reply(x.caller, n.failure(op, messages.CodeClosed, "this member is leaving the cluster"))
-		return
-	}
-	n.begin(x)
-}
-
-// stays reports whether an operation needs no other member: its shard is served here, or it
-// is malformed, so that the supervisor rejects it.
-func (n *node) stays(op messages.Operation) (here bool) {
-	defer func() {
-		if recover() != nil { // a nil pointer, or a type of the caller's around one
-			here = true
-		}
-	}()
-	key := op.Head().Key.Normal()
-	return n.ownBits.owns(key) || !wire.Known(op) || key.Validate() != nil || op.Validate() != nil
-}
-
-// onKeyed gives a control command about a key to the owner of the key.
-func (n *node) onKeyed(c actor.Context, cmd messages.Command, key messages.Key, limit time.Duration) {
-	if key = key.Normal(); key.Validate() != nil || n.ownBits.owns(key) {
-		c.Forward(n.cfg.Supervisor)
-		return
-	}
-	n.begin(&exchange{cmd: cmd, caller: c.Sender(), key: key, deadline: time.Now().Add(limit)})
-}
-
 // ownerTerminated is the detail of the failure of an operation whose owner has terminated.
 const ownerTerminated = "its owner has terminated"
 
 // begin adds an exchange, and routes it.
-func (n *node) begin(x *exchange) {
+func (r *routing) begin(x *exchange) {
 	reject := func(code messages.Code, detail string) {
-		n.reply(x.caller, x.complete(x.cmd, n.failure(x.cmd, code, detail)))
+		r.reply(x.caller, x.complete(x.cmd, r.failure(x.cmd, code, detail)))
 	}
-	if n.left {
+	if r.closed {
 		reject(messages.CodeClosed, "this member has left the cluster")
 		return
 	}
@@ -119,82 +104,72 @@ func (n *node) begin(x *exchange) {
 		reject(messages.CodeDeadline, "the deadline had passed before the call came")
 		return
 	}
-	if n.cfg.MaxWaiting >= 0 && len(n.exchanges) >= n.cfg.MaxWaiting {
-		reject(messages.CodeBusy, fmt.Sprintf("%d calls of this member wait for other members (MaxWaitingTotal)", len(n.exchanges)))
+	if r.cfg.MaxWaiting >= 0 && len(r.exchanges) >= r.cfg.MaxWaiting {
+		reject(messages.CodeBusy, fmt.Sprintf("%d calls of this member wait for other members (MaxWaitingTotal)", len(r.exchanges)))
 		return
 	}
 	if op, ok := x.cmd.(messages.Operation); ok {
-		if owner := op.Head().Owner; owner != nil && !n.isThere(owner) { // also the member of a caller elsewhere
+		if owner := op.Head().Owner; owner != nil && !r.isThere(owner) { // also the member of a caller elsewhere
 			reject(messages.CodeCancelled, ownerTerminated)
 			return
 		}
 	}
-	n.proxies.watch(x.cmd)
-	n.add(x)
-	x.timer = n.after(time.Until(x.waitEnd()), (*overdue)(x))
-	of := n.byKey[x.key]
+	r.proxies.watch(x.cmd)
+	r.add(x)
+	x.timer = r.after(time.Until(x.waitEnd()), (*overdue)(x))
+	of := r.byKey[x.key]
 	if of == nil {
 		of = new(keyed)
 		of.all = of.first[:0]
-		n.byKey[x.key] = of
+		r.byKey[x.key] = of
 	}
 	of.all = append(of.all, x)
 	if len(of.waiting) > 0 { // it must not pass them
-		n.wait(x)
+		r.wait(x)
 		return
 	}
-	n.route(x)
+	r.route(x)
 }
 
 // add numbers an exchange.
-func (n *node) add(x *exchange) {
-	x.id = n.number()
-	n.exchanges[x.id] = x
+func (r *routing) add(x *exchange) {
+	x.id = r.number()
+	r.exchanges[x.id] = x
 }
 
 // route gives an exchange to the owner of its key, or keeps it waiting. An owner that is
 // silent may be gone: what is not sent to it is not lost.
-func (n *node) route(x *exchange) {
-	number := ShardOf(x.key, n.cfg.Shards)
-	owner, own := n.ownerOf(number)
+func (r *routing) route(x *exchange) {
+	number := ShardOf(x.key, r.cfg.Shards)
+	owner, own := r.place.ownerOf(number)
 	switch {
-	case n.isLast():
-		n.finish(x, n.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
+	case r.place.isLast():
+		r.finish(x, r.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
 	case own:
-		n.routeHere(x, number)
+		r.routeHere(x, number)
 	case owner != nil && owner.version != 0:
-		n.refuse(x, owner)
+		r.refuse(x, owner)
 	case owner == nil || owner.silent():
-		n.wait(x)
+		r.wait(x)
 	default:
-		n.give(x, owner)
+		r.give(x, owner)
 	}
 }
 
 // routeHere gives an exchange to the own supervisor, when the shard of its key is served here.
-func (n *node) routeHere(x *exchange, number int) {
-	if !n.shards.Serves(number) {
-		n.wait(x)
-		n.waitersOf(number).keys[x.key] = true
+func (r *routing) routeHere(x *exchange, number int) {
+	if !r.place.serves(number) {
+		r.wait(x)
 		return
 	}
-	n.end(x)
-	n.run(x.cmd, x.caller, x.values, x.history)
-}
-
-// run gives a command to the own supervisor.
-func (n *node) run(cmd messages.Command, sender *actor.PID, values *clusterapi.Values, past history) {
-	var msg any = cmd
-	if op, ok := cmd.(messages.Operation); ok && (values != nil || past != history{}) {
-		msg = &clusterapi.ResentCall{Op: op, Values: values, Intercepted: past.Intercepted, List: past.List, Runs: past.Runs, MayHaveRun: past.MayHaveRun, Detail: past.Detail}
-	}
-	n.request(msg, sender)
+	r.end(x)
+	r.run(x.cmd, x.caller, x.values, x.history)
 }
 
 // give encodes an exchange for a member.
-func (n *node) give(x *exchange, to *peer) {
+func (r *routing) give(x *exchange, to *peer) {
 	x.to = to
-	n.encode(x.traced(), encoded{part: n, exchange: x, to: to, history: x.history})
+	r.encode(x.traced(), encoded{part: r, exchange: x, to: to, history: x.history})
 }
 
 // traced returns the command of an exchange for another member. The values of the context of its
@@ -212,13 +187,13 @@ func (x *exchange) traced() messages.Command {
 }
 
 // onEncoded sends what is encoded.
-func (n *node) onEncoded(msg encoded) {
+func (r *routing) onEncoded(msg encoded) {
 	x := msg.exchange
-	if n.exchanges[x.id] != x || x.to != msg.to || x.sent != nil {
+	if r.exchanges[x.id] != x || x.to != msg.to || x.sent != nil {
 		return // it was cancelled, or the member has left
 	}
 	if msg.err != nil {
-		n.finish(x, n.failure(x.cmd, messages.CodeInvalid, msg.err.Error()))
+		r.finish(x, r.failure(x.cmd, messages.CodeInvalid, msg.err.Error()))
 		return
 	}
 	sent, err := x.to.link.Send(link.Message{Type: msg.typ, ID: x.id, Body: msg.body}, x.history != history{})
@@ -227,19 +202,19 @@ func (n *node) onEncoded(msg encoded) {
 		if errors.Is(err, link.ErrLarge) {
 			code = messages.CodeInvalid
 		}
-		n.finish(x, n.failure(x.cmd, code, err.Error()))
+		r.finish(x, r.failure(x.cmd, code, err.Error()))
 		return
 	}
 	x.sent = sent
-	n.proxies.introduce(x.to, x.cmd)
+	r.proxies.introduce(x.to, x.cmd)
 }
 
 // wait keeps an exchange that has no owner to be sent to, and tries again later.
-func (n *node) wait(x *exchange) {
-	if n.giveUpList(x) {
+func (r *routing) wait(x *exchange) {
+	if r.giveUpList(x) {
 		return
 	}
-	of := n.byKey[x.key]
+	of := r.byKey[x.key]
 	at, waits := slices.BinarySearchFunc(of.waiting, x, byID)
 	if !waits {
 		of.waiting = slices.Insert(of.waiting, at, x)
@@ -247,19 +222,29 @@ func (n *node) wait(x *exchange) {
 	if of.retry == nil {
 		x.tries++
 		pause := min(10*time.Millisecond<<min(x.tries, 6), 500*time.Millisecond)
-		of.retry = n.after(pause/2+n.outside.random(pause/2), &retryDue{x.key})
+		of.retry = r.after(pause/2+r.outside.random(pause/2), &retryDue{x.key})
 	}
 }
 
 // givenTo returns the exchanges that a member was given, in their order.
-func (n *node) givenTo(p *peer) (all []*exchange) {
-	for _, x := range n.exchanges {
+func (r *routing) givenTo(p *peer) (all []*exchange) {
+	for _, x := range r.exchanges {
 		if x.to == p {
 			all = append(all, x)
 		}
 	}
 	slices.SortFunc(all, byID)
 	return all
+}
+
+// giveUpList fails an exchange that asks for a list, and whose owner is not known or not reached. It reports whether
+// it has done so.
+func (r *routing) giveUpList(x *exchange) bool {
+	if !x.asksForList() {
+		return false
+	}
+	r.finish(x, r.failure(x.cmd, messages.CodeClosed, "the member that has the list is not reached"))
+	return true
 }
 
 // byID compares exchanges by the order in which they came.
@@ -289,59 +274,69 @@ func (x *exchange) detach() {
 }
 
 // routeKey routes the exchanges of a key that wait, in their order.
-func (n *node) routeKey(key messages.Key) {
-	if of := n.byKey[key]; of != nil {
+func (r *routing) routeKey(key messages.Key) {
+	if of := r.byKey[key]; of != nil {
 		for _, x := range of.take() {
-			n.route(x)
+			r.route(x)
 		}
 	}
 }
 
-// routeWaiting routes all exchanges that wait: the topology has changed.
-func (n *node) routeWaiting() {
-	for _, key := range slices.SortedFunc(maps.Keys(n.byKey), messages.Key.Compare) {
-		n.routeKey(key)
+// routeAll routes all exchanges that wait: the topology has changed.
+func (r *routing) routeAll() {
+	for _, key := range slices.SortedFunc(maps.Keys(r.byKey), messages.Key.Compare) {
+		r.routeKey(key)
+	}
+}
+
+// routeShards routes the exchanges of some shards that wait: they are served from now on.
+func (r *routing) routeShards(some []int) {
+	in := inShards(r.cfg.Shards, some)
+	for _, key := range slices.SortedFunc(maps.Keys(r.byKey), messages.Key.Compare) {
+		if in(key) {
+			r.routeKey(key)
+		}
 	}
 }
 
 // end removes an exchange.
-func (n *node) end(x *exchange) {
+func (r *routing) end(x *exchange) {
 	x.detach()
-	delete(n.exchanges, x.id)
-	if x.gather != nil {
+	delete(r.exchanges, x.id)
+	if x.part != nil {
 		return
 	}
 	x.timer.Stop()
-	of := n.byKey[x.key]
+	of := r.byKey[x.key]
 	remove(&of.waiting, x)
 	if remove(&of.all, x); len(of.waiting) == 0 {
 		of.take()
 	}
 	if len(of.all) == 0 {
-		delete(n.byKey, x.key)
+		delete(r.byKey, x.key)
 	}
 }
 
 // finish answers an exchange.
-func (n *node) finish(x *exchange, reply messages.Reply) {
-	if n.exchanges[x.id] != x {
+func (r *routing) finish(x *exchange, reply messages.Reply) {
+	if r.exchanges[x.id] != x {
 		return
 	}
-	n.withdraw(x)
+	r.withdraw(x)
 	if f, ok := reply.(*messages.Failure); ok {
-		f.MayHaveRun = f.MayHaveRun || f.Supervisor == n.cfg.Name && x.sent != nil // made here, without a reply
+		f.MayHaveRun = f.MayHaveRun || f.Supervisor == r.cfg.Name && x.sent != nil // made here, without a reply
 		reply = x.complete(x.cmd, f)
 	}
-	n.end(x)
-	if x.gather != nil {
-		n.onPart(x, reply)
+	r.end(x)
+	if x.part != nil {
+		x.part(reply)
 		return
 	}
-	n.reply(x.caller, reply)
+	r.reply(x.caller, reply)
 }
 
 // withdraw takes an exchange back that was not sent yet. It will not run then, and sent is nil.
-func (n *node) withdraw(x *exchange) {
+func (r *routing) withdraw(x *exchange) {
 	if x.sent != nil && x.to.link.Withdraw(x.sent) {
 		x.sent = nil
 	}
@@ -367,60 +362,47 @@ func (h history) complete(cmd messages.Command, f *messages.Failure) *messages.F
 }
 
 // onMoved routes an exchange again: the member has not run it, or has handed it back.
-func (n *node) onMoved(x *exchange, m *moved) {
+func (r *routing) onMoved(x *exchange, m *moved) {
 	x.history = history(*m)
 	x.detach()
 	switch {
-	case x.gather != nil:
-		n.finish(x, n.failure(x.cmd, messages.CodeUnavailable, "the member did not take it"))
+	case x.part != nil:
+		r.finish(x, r.failure(x.cmd, messages.CodeUnavailable, "the member did not take it"))
 	case x.cancelled:
-		n.finish(x, n.failure(x.cmd, messages.CodeCancelled, ""))
+		r.finish(x, r.failure(x.cmd, messages.CodeCancelled, ""))
 	default:
-		n.wait(x)
+		r.wait(x)
 	}
 }
 
-// onPeerLost routes the exchanges that a member had again. Those that may have arrived there
+// lose routes the exchanges that a member had again. Those that may have arrived there
 // may have run.
-func (n *node) onPeerLost(p *peer) {
+func (r *routing) lose(p *peer) {
 	left := fmt.Sprintf("the member %s has left the cluster before it answered", p.label())
-	for _, x := range n.givenTo(p) {
-		n.withdraw(x)
+	for _, x := range r.givenTo(p) {
+		r.withdraw(x)
 		arrived := x.sent != nil
 		x.detach()
 		switch _, isOperation := x.cmd.(messages.Operation); {
-		case x.gather != nil:
-			n.finish(x, n.failure(x.cmd, messages.CodeUnavailable, "the member has left the cluster"))
+		case x.part != nil:
+			r.finish(x, r.failure(x.cmd, messages.CodeUnavailable, "the member has left the cluster"))
 		case x.cancelled:
-			f := n.failure(x.cmd, messages.CodeCancelled, "")
+			f := r.failure(x.cmd, messages.CodeCancelled, "")
 			f.MayHaveRun = arrived
-			n.finish(x, f)
+			r.finish(x, f)
 		case !arrived:
-			n.wait(x)
+			r.wait(x)
 		case isOperation:
 			x.Runs, x.MayHaveRun = x.Runs+1, true
 			x.Detail = left
-			n.wait(x)
+			r.wait(x)
 		default:
-			f := n.failure(x.cmd, messages.CodeLost, left)
+			f := r.failure(x.cmd, messages.CodeLost, left)
 			f.MayHaveRun = true
-			n.finish(x, f)
+			r.finish(x, f)
 		}
 	}
-	n.routeWaiting()
-}
-
-// onHandedBack routes a call that the own supervisor does not run any longer.
-func (n *node) onHandedBack(msg *clusterapi.HandedBack) {
-	past := history{Runs: msg.Runs, MayHaveRun: msg.MayHaveRun, Detail: msg.Detail, Intercepted: msg.Intercepted, List: msg.List}
-	if s := n.servedBy(msg.Caller); s != nil {
-		n.answerMoved(s, past)
-		return
-	}
-	key, _ := past.routedBy(msg.Op)
-	n.begin(&exchange{
-		cmd: msg.Op, caller: msg.Caller, values: msg.Values, key: key, deadline: msg.Op.Head().Deadline, history: past,
-	})
+	r.routeAll()
 }
 
 // waitEnd returns when an exchange that has not been sent is answered.
@@ -435,66 +417,38 @@ func (x *exchange) waitEnd() time.Time {
 
 // onOverdue answers an exchange that got no reply in time, or that may not wait any longer. One that
 // was sent has its time.
-func (n *node) onOverdue(x *exchange) {
-	if n.exchanges[x.id] != x {
+func (r *routing) onOverdue(x *exchange) {
+	if r.exchanges[x.id] != x {
 		return
 	}
 	if wait := time.Until(x.deadline); wait > 0 {
-		if n.withdraw(x); x.sent != nil || x.MayHaveRun {
-			x.timer = n.after(wait, (*overdue)(x))
+		if r.withdraw(x); x.sent != nil || x.MayHaveRun {
+			x.timer = r.after(wait, (*overdue)(x))
 			return
 		}
-		n.finish(x, n.failure(x.cmd, messages.CodeUnavailable, cmp.Or(n.whyFenced(), "while waiting for the member that owns the key")))
+		r.finish(x, r.failure(x.cmd, messages.CodeUnavailable, cmp.Or(r.place.whyFenced(), "while waiting for the member that owns the key")))
 		return
 	}
-	if n.withdraw(x); x.sent != nil && !x.late && !x.to.silent() {
-		x.late, x.timer = true, n.after(grace, (*overdue)(x))
+	if r.withdraw(x); x.sent != nil && !x.late && !x.to.silent() {
+		x.late, x.timer = true, r.after(grace, (*overdue)(x))
 		return
 	}
-	f := n.failure(x.cmd, messages.CodeUnavailable, cmp.Or(n.whyFenced(), "the member that owns the key did not answer"))
+	f := r.failure(x.cmd, messages.CodeUnavailable, cmp.Or(r.place.whyFenced(), "the member that owns the key did not answer"))
 	if x.to != nil {
-		f = n.failure(x.cmd, messages.CodeDeadline, fmt.Sprintf("the member %s did not answer", x.to.label()))
+		f = r.failure(x.cmd, messages.CodeDeadline, fmt.Sprintf("the member %s did not answer", x.to.label()))
 	}
 	f.Cause = context.DeadlineExceeded
 	if x.sent != nil {
 		x.to.post(x.id, &cancelled{})
 	}
-	n.finish(x, f)
-}
-
-// onCancel cancels the operations of a key wherever they are. The own supervisor may have some although
-// the key belongs to another member, or the owner is not known: its shard has moved, or this member is
-// fenced.
-func (n *node) onCancel(cmd *messages.Cancel) {
-	if cmd.ID == "" {
-		return
-	}
-	n.toSupervisor(cmd)
-	n.cancelElsewhere(cmd)
-}
-
-// cancelElsewhere cancels the operations of a key that the own supervisor does not have: those that wait
-// here, and those that the owner has.
-func (n *node) cancelElsewhere(cmd *messages.Cancel) {
-	key := cmd.Key.Normal()
-	if of := n.byKey[key]; of != nil {
-		for _, x := range slices.Clone(of.all) {
-			if op, ok := x.cmd.(messages.Operation); ok && op.RequestID() == cmd.ID {
-				n.cancel(x, "", true)
-			}
-		}
-	}
-	n.cancelServed(key, cmd.ID)
-	if owner, _ := n.ownerOf(ShardOf(key, n.cfg.Shards)); owner != nil {
-		owner.post(0, cmd) // for the operations of callers elsewhere
-	}
+	r.finish(x, f)
 }
 
 // cancel cancels an exchange here, or has the member that it was given to cancel it.
-func (n *node) cancel(x *exchange, why string, byID bool) {
-	n.withdraw(x)
+func (r *routing) cancel(x *exchange, why string, byID bool) {
+	r.withdraw(x)
 	if x.to == nil || x.sent == nil {
-		n.finish(x, n.failure(x.cmd, messages.CodeCancelled, why))
+		r.finish(x, r.failure(x.cmd, messages.CodeCancelled, why))
 		return
 	}
 	x.cancelled = true
@@ -503,29 +457,89 @@ func (n *node) cancel(x *exchange, why string, byID bool) {
 
 // cancelOwned cancels the exchanges of an owner that has terminated. Those that are on their way
 // may arrive after the news of its end.
-func (n *node) cancelOwned(ref string) {
-	n.cancelAll(ownerTerminated, false, func(_ *exchange, op messages.Operation) bool {
+func (r *routing) cancelOwned(ref string) {
+	r.cancelAll(ownerTerminated, false, func(_ *exchange, op messages.Operation) bool {
 		return op.Head().Owner != nil && (refs{}).Ref(op.Head().Owner) == ref
 	})
 }
 
-// onCancelScope cancels the operations of a scope on all members.
-func (n *node) onCancelScope(c actor.Context, cmd *messages.CancelScope) {
-	scope := messages.Key{Scope: cmd.Scope}.Normal().Scope
-	n.cancelAll("", true, func(x *exchange, _ messages.Operation) bool { return x.key.Scope == scope }) // those that are on their way may arrive after the command
-	n.gather(c, cmd, controlTime)
-}
-
 // cancelAll cancels the operations that match.
-func (n *node) cancelAll(why string, withID bool, match func(*exchange, messages.Operation) bool) {
+func (r *routing) cancelAll(why string, withID bool, match func(*exchange, messages.Operation) bool) {
 	var all []*exchange
-	for _, x := range n.exchanges {
+	for _, x := range r.exchanges {
 		if op, ok := x.cmd.(messages.Operation); ok && match(x, op) {
 			all = append(all, x)
 		}
 	}
 	slices.SortFunc(all, byID)
 	for _, x := range all {
-		n.cancel(x, why, withID)
+		r.cancel(x, why, withID)
 	}
+}
+
+// cancelID cancels the operations of a key with an id.
+func (r *routing) cancelID(key messages.Key, id string) {
+	if of := r.byKey[key]; of != nil {
+		for _, x := range slices.Clone(of.all) {
+			if op, ok := x.cmd.(messages.Operation); ok && op.RequestID() == id {
+				r.cancel(x, "", true)
+			}
+		}
+	}
+}
+
+// cancelScope cancels the operations of a scope.
+func (r *routing) cancelScope(scope string) {
+	r.cancelAll("", true, func(x *exchange, _ messages.Operation) bool { return x.key.Scope == scope })
+}
+
+// onReply takes the reply of a member to an exchange.
+func (r *routing) onReply(from *peer, id uint64, value any, err error) {
+	x := r.exchanges[id]
+	if x == nil || x.to != from {
+		return
+	}
+	switch msg := value.(type) {
+	case messages.Reply:
+		r.finish(x, msg)
+	case *moved:
+		r.onMoved(x, msg)
+	default:
+		if err == nil {
+			err = fmt.Errorf("%T is no reply", value)
+		}
+		r.cfg.Logger.Warn().Str("member", from.label()).Err(err).Msg("reply of a member was not understood")
+		f := r.failure(x.cmd, messages.CodeProtocol, "the reply of the member "+from.label()+" is not understood: "+err.Error())
+		f.MayHaveRun = true
+		r.finish(x, f)
+	}
+}
+
+// refuseAll fails what was given to a member of another version, which does not understand it.
+func (r *routing) refuseAll(to *peer) {
+	for _, x := range r.givenTo(to) {
+		x.sent = nil
+		r.refuse(x, to)
+	}
+}
+
+// notRun notes that a member has not run what it has not answered.
+func (r *routing) notRun(by *peer) {
+	for _, x := range r.givenTo(by) {
+		x.sent = nil
+	}
+}
+
+// leave answers all exchanges: this member has left.
+func (r *routing) leave() {
+	r.closed = true
+	for _, x := range inOrder(r.exchanges) {
+		r.finish(x, r.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
+	}
+}
+
+// refuse fails an exchange whose owner is of another version.
+func (r *routing) refuse(x *exchange, owner *peer) {
+	r.finish(x, r.failure(x.cmd, messages.CodeUnavailable,
+		fmt.Sprintf("the member %s speaks version %d of the protocol between members, this one %d", owner.label(), owner.version, wire.Version)))
 }

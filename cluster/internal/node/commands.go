@@ -105,3 +105,13 @@ func (n *node) onBind(c actor.Context, cmd *messages.Bind) {
 	n.proxies.watch(cmd)
 	n.gather(c, cmd, controlTime)
 }
+
+// gather gives a command to all members, if this member may do so.
+func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration) {
+	_, inspects := cmd.(*messages.Inspect)
+	if why := n.whyFenced(); why != "" && !inspects {
+		n.reply(c.Sender(), n.failure(cmd, messages.CodeUnavailable, why))
+		return
+	}
+	n.gathering.begin(cmd, c.Sender(), limit, n.snapshot(), inOrder(n.peers))
+}

@@ -6,25 +6,31 @@
 //	agent ──▶ node ══ link ══▶ node ──▶ supervisor    a key of another one
 //
 // Keys belong to shards. The owner of a shard follows from the view. The node serves the shards that all others
-// have ceded, and releases those that have moved. Read the files in this order:
+// have ceded, and releases those that have moved.
+//
+// The actor passes each message to the part that it is for. A part has its own state. It knows the parts above it in
+// this list, and of the membership what [placing] says:
+//
+//   - base.go: what all parts share
+//   - peer.go: another member, and what is sent to it
+//   - events.go: events of other members
+//   - bindings.go: the bindings of scopes, on which all members agree
+//   - questions.go: questions to handlers of other members, and from there
+//   - proxies.go: the processes that stand for actors of other members
+//   - routing.go: commands of callers here; exchange.go: such a command; ending.go: how it ends without a reply
+//   - serving.go: commands of callers on other members
+//   - gathering.go: commands to all members, whose replies package replies merges
+//
+// The rest is the node's own:
 //
 //   - config.go: what package cluster and the node tell each other
 //   - node.go: the actor, and a table of its messages
-//   - base.go: what the parts share
-//   - route.go: commands of callers here
-//   - serve.go: commands of callers on other members
-//   - shard.go: which shards are served here, and how they move
+//   - commands.go: what becomes of a command
 //   - membership.go: the view, and the place of this member in it
-//   - peer.go: the other members
 //   - heartbeat.go: heartbeats, which say who is reached, and what is held
+//   - shard.go: which shards are served here, and how they move
 //   - leave.go: how this member leaves
-//   - envelope.go: what goes over the network
-//   - encoded.go: how it is encoded
-//   - gather.go: commands to all members, whose replies package replies merges
-//   - bindings.go: the bindings of scopes, on which all members agree
-//   - proxies.go: actors of other members
-//   - questions.go: questions to and from handlers of other members
-//   - events.go: events of other members
+//   - encoded.go, decode.go, envelope.go: what goes over the network
 //   - process.go: PIDs without an actor, which pass on what they get
 //   - outside.go: timers, work in other goroutines, and the order of what is sent
 //

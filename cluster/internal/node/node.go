@@ -37,6 +37,7 @@ type node struct {
 
 	routing   *routing
 	serving   *serving
+	gathering *gathering
 	bindings  *bindings
 	proxies   *proxies
 	questions *questions
@@ -102,6 +103,7 @@ func newNode(cfg *Config) *node {
 	n.routing = newRouting(n.base, n, n.proxies)
 	n.events, n.bindings = newEvents(n.base), newBindings(cfg.Name, n.isThere)
 	n.serving = newServing(n.base, n, n.proxies, n.bindings)
+	n.gathering = &gathering{n.base, n.routing, n.bindings}
 	n.ownBits.init(cfg.Shards)
 	return n
 }
@@ -220,7 +222,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *boxed:
 		n.serving.onServed(msg.of, msg.message)
 	case *ownPart:
-		n.onOwnPart(msg.of, msg.message)
+		n.gathering.onOwnPart(msg.of, msg.message)
 	case *proxied:
 		n.proxies.onProxied(msg)
 	case *proxyWatched:
@@ -237,7 +239,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *overdue:
 		n.routing.onOverdue((*exchange)(msg))
 	case *gatherDue:
-		n.onGatherDue(msg.of)
+		n.gathering.onGatherDue(msg.of)
 	case *releaseDue:
 		n.onReleaseDue()
 	case *shardsReleased:

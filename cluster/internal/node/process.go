@@ -49,20 +49,12 @@ type late struct{}
 // IgnoreDeadLetterLogging keeps the message out of Proto.Actor's dead letter log.
 func (late) IgnoreDeadLetterLogging() {}
 
-type (
-	// boxed brings the reply to a command of another member.
-	boxed struct {
-		late
-		of      *served
-		message any
-	}
-	// ownPart brings the own supervisor's reply to a command to all members.
-	ownPart struct {
-		late
-		of      *gather
-		message any
-	}
-)
+// boxed brings the reply to a command of another member.
+type boxed struct {
+	late
+	of      *served
+	message any
+}
 
 // box is the sender of a command of another member. An operation without an owner belongs to it, and ends with the member.
 type box struct {

@@ -1,19 +1,13 @@
 package node
 
 import (
-	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
-	"github.com/mcpactor/mcpactor/cluster/internal/wire"
-	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -45,48 +39,12 @@ func newRouting(b *base, place placing, proxies *proxies) *routing {
 	return &routing{base: b, place: place, proxies: proxies, exchanges: map[uint64]*exchange{}, byKey: map[messages.Key]*keyed{}}
 }
 
-// exchange is a command of a caller here, or a part of a command to all members, until it has
-// its reply.
-//
-//	waiting ──owner known──▶ encoding ──▶ sent ──reply──▶ done
-//	   ▲                                   │
-//	   └──── not here, moved, peer left ───┘
-type exchange struct {
-	id       uint64
-	cmd      messages.Command
-	values   *clusterapi.Values
-	caller   *actor.PID
-	key      messages.Key
-	part     func(messages.Reply) // takes the reply if it is a part of a command to all members, or nil
-	deadline time.Time
-
-	history // on the members that had it before
-	tries   int
-
-	to        *peer      // that it was given to, or nil
-	sent      *link.Sent // nil until it is encoded
-	cancelled bool       // the member that it was given to knows that it is cancelled
-	late      bool       // its deadline is over
-	timer     timer      // sends overdue; nil for a part of gather
-}
-
-// keyed are the exchanges of a key.
-type keyed struct {
-	all     []*exchange  // in the order in which they came
-	first   [1]*exchange // room for one of all
-	waiting []*exchange  // likewise, those that have no owner to be sent to
-	retry   timer        // sends retryDue, or nil if none waits
-}
-
 type (
 	// retryDue says that the exchanges of a key that wait are to be routed again.
 	retryDue struct{ key messages.Key }
 	// overdue says that the time of an exchange is over.
 	overdue exchange
 )
-
-// grace is how long after the deadline the reply of a member that has got the command may come.
-const grace = 500 * time.Millisecond
 
 // ownerTerminated is the detail of the failure of an operation whose owner has terminated.
 const ownerTerminated = "its owner has terminated"
@@ -172,20 +130,6 @@ func (r *routing) give(x *exchange, to *peer) {
 	r.encode(x.traced(), encoded{part: r, exchange: x, to: to, history: x.history})
 }
 
-// traced returns the command of an exchange for another member. The values of the context of its
-// client do not cross: an operation without a trace gets the OpenTelemetry span among them.
-func (x *exchange) traced() messages.Command {
-	op, ok := x.cmd.(messages.Operation)
-	if !ok || x.values == nil || op.Head().Trace != (messages.Trace{}) {
-		return x.cmd
-	}
-	h := *op.Head()
-	if h.Trace = clusterapi.TraceOf(x.values); h.Trace == (messages.Trace{}) {
-		return op
-	}
-	return messages.With(op, h)
-}
-
 // onEncoded sends what is encoded.
 func (r *routing) onEncoded(msg encoded) {
 	x := msg.exchange
@@ -245,32 +189,6 @@ func (r *routing) giveUpList(x *exchange) bool {
 	}
 	r.finish(x, r.failure(x.cmd, messages.CodeClosed, "the member that has the list is not reached"))
 	return true
-}
-
-// byID compares exchanges by the order in which they came.
-func byID(a, b *exchange) int { return cmp.Compare(a.id, b.id) }
-
-// remove removes an exchange from a list that is in order, if it is there.
-func remove(list *[]*exchange, x *exchange) {
-	if at, there := slices.BinarySearchFunc(*list, x, byID); there {
-		*list = slices.Delete(*list, at, at+1)
-	}
-}
-
-// take removes and returns the exchanges that wait.
-func (of *keyed) take() []*exchange {
-	if of.retry != nil {
-		of.retry.Stop()
-		of.retry = nil
-	}
-	list := of.waiting
-	of.waiting = nil
-	return list
-}
-
-// detach removes an exchange from the member that it was given to.
-func (x *exchange) detach() {
-	x.to, x.sent = nil, nil
 }
 
 // routeKey routes the exchanges of a key that wait, in their order.
@@ -342,25 +260,6 @@ func (r *routing) withdraw(x *exchange) {
 	}
 }
 
-// complete adds to a failure what was known before about the command. A member that has not run
-// the command says nothing of the members before it, and one that does not understand it nothing of the
-// command.
-func (h history) complete(cmd messages.Command, f *messages.Failure) *messages.Failure {
-	if f.Op == "" {
-		of := messages.NewFailure(cmd, f.Code, f.Detail)
-		f.ID, f.Key, f.Op, f.Target = of.ID, of.Key, of.Op, of.Target
-	}
-	f.Attempt, f.Replayed = max(f.Attempt, h.Runs), f.Replayed || h.Runs > 1
-	f.MayHaveRun = f.MayHaveRun || h.MayHaveRun
-	if _, isOperation := cmd.(messages.Operation); isOperation && f.MayHaveRun {
-		switch f.Code {
-		case messages.CodeUnavailable, messages.CodeBusy, messages.CodeDraining: // these say that it has not
-			f.Code = messages.CodeLost
-		}
-	}
-	return f
-}
-
 // onMoved routes an exchange again: the member has not run it, or has handed it back.
 func (r *routing) onMoved(x *exchange, m *moved) {
 	x.history = history(*m)
@@ -405,94 +304,6 @@ func (r *routing) lose(p *peer) {
 	r.routeAll()
 }
 
-// waitEnd returns when an exchange that has not been sent is answered.
-func (x *exchange) waitEnd() time.Time {
-	if op, ok := x.cmd.(messages.Operation); ok && !x.MayHaveRun {
-		if at := op.Head().WaitUntil; !at.IsZero() && at.Before(x.deadline) {
-			return at
-		}
-	}
-	return x.deadline
-}
-
-// onOverdue answers an exchange that got no reply in time, or that may not wait any longer. One that
-// was sent has its time.
-func (r *routing) onOverdue(x *exchange) {
-	if r.exchanges[x.id] != x {
-		return
-	}
-	if wait := time.Until(x.deadline); wait > 0 {
-		if r.withdraw(x); x.sent != nil || x.MayHaveRun {
-			x.timer = r.after(wait, (*overdue)(x))
-			return
-		}
-		r.finish(x, r.failure(x.cmd, messages.CodeUnavailable, cmp.Or(r.place.whyFenced(), "while waiting for the member that owns the key")))
-		return
-	}
-	if r.withdraw(x); x.sent != nil && !x.late && !x.to.silent() {
-		x.late, x.timer = true, r.after(grace, (*overdue)(x))
-		return
-	}
-	f := r.failure(x.cmd, messages.CodeUnavailable, cmp.Or(r.place.whyFenced(), "the member that owns the key did not answer"))
-	if x.to != nil {
-		f = r.failure(x.cmd, messages.CodeDeadline, fmt.Sprintf("the member %s did not answer", x.to.label()))
-	}
-	f.Cause = context.DeadlineExceeded
-	if x.sent != nil {
-		x.to.post(x.id, &cancelled{})
-	}
-	r.finish(x, f)
-}
-
-// cancel cancels an exchange here, or has the member that it was given to cancel it.
-func (r *routing) cancel(x *exchange, why string, byID bool) {
-	r.withdraw(x)
-	if x.to == nil || x.sent == nil {
-		r.finish(x, r.failure(x.cmd, messages.CodeCancelled, why))
-		return
-	}
-	x.cancelled = true
-	x.to.post(x.id, &cancelled{byID})
-}
-
-// cancelOwned cancels the exchanges of an owner that has terminated. Those that are on their way
-// may arrive after the news of its end.
-func (r *routing) cancelOwned(ref string) {
-	r.cancelAll(ownerTerminated, false, func(_ *exchange, op messages.Operation) bool {
-		return op.Head().Owner != nil && (refs{}).Ref(op.Head().Owner) == ref
-	})
-}
-
-// cancelAll cancels the operations that match.
-func (r *routing) cancelAll(why string, withID bool, match func(*exchange, messages.Operation) bool) {
-	var all []*exchange
-	for _, x := range r.exchanges {
-		if op, ok := x.cmd.(messages.Operation); ok && match(x, op) {
-			all = append(all, x)
-		}
-	}
-	slices.SortFunc(all, byID)
-	for _, x := range all {
-		r.cancel(x, why, withID)
-	}
-}
-
-// cancelID cancels the operations of a key with an id.
-func (r *routing) cancelID(key messages.Key, id string) {
-	if of := r.byKey[key]; of != nil {
-		for _, x := range slices.Clone(of.all) {
-			if op, ok := x.cmd.(messages.Operation); ok && op.RequestID() == id {
-				r.cancel(x, "", true)
-			}
-		}
-	}
-}
-
-// cancelScope cancels the operations of a scope.
-func (r *routing) cancelScope(scope string) {
-	r.cancelAll("", true, func(x *exchange, _ messages.Operation) bool { return x.key.Scope == scope })
-}
-
 // onReply takes the reply of a member to an exchange.
 func (r *routing) onReply(from *peer, id uint64, value any, err error) {
 	x := r.exchanges[id]
@@ -513,33 +324,4 @@ func (r *routing) onReply(from *peer, id uint64, value any, err error) {
 		f.MayHaveRun = true
 		r.finish(x, f)
 	}
-}
-
-// refuseAll fails what was given to a member of another version, which does not understand it.
-func (r *routing) refuseAll(to *peer) {
-	for _, x := range r.givenTo(to) {
-		x.sent = nil
-		r.refuse(x, to)
-	}
-}
-
-// notRun notes that a member has not run what it has not answered.
-func (r *routing) notRun(by *peer) {
-	for _, x := range r.givenTo(by) {
-		x.sent = nil
-	}
-}
-
-// leave answers all exchanges: this member has left.
-func (r *routing) leave() {
-	r.closed = true
-	for _, x := range inOrder(r.exchanges) {
-		r.finish(x, r.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
-	}
-}
-
-// refuse fails an exchange whose owner is of another version.
-func (r *routing) refuse(x *exchange, owner *peer) {
-	r.finish(x, r.failure(x.cmd, messages.CodeUnavailable,
-		fmt.Sprintf("the member %s speaks version %d of the protocol between members, this one %d", owner.label(), owner.version, wire.Version)))
 }

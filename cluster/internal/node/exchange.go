@@ -1,0 +1,115 @@
+package node
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/cluster/internal/link"
+	"github.com/mcpactor/mcpactor/internal/clusterapi"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// exchange is a command of a caller here, or a part of a command to all members, until it has
+// its reply.
+//
+//	waiting ──owner known──▶ encoding ──▶ sent ──reply──▶ done
+//	   ▲                                   │
+//	   └──── not here, moved, peer left ───┘
+type exchange struct {
+	id       uint64
+	cmd      messages.Command
+	values   *clusterapi.Values
+	caller   *actor.PID
+	key      messages.Key
+	part     func(messages.Reply) // takes the reply if it is a part of a command to all members, or nil
+	deadline time.Time
+
+	history // on the members that had it before
+	tries   int
+
+	to        *peer      // that it was given to, or nil
+	sent      *link.Sent // nil until it is encoded
+	cancelled bool       // the member that it was given to knows that it is cancelled
+	late      bool       // its deadline is over
+	timer     timer      // sends overdue; nil for a part of gather
+}
+
+// keyed are the exchanges of a key.
+type keyed struct {
+	all     []*exchange  // in the order in which they came
+	first   [1]*exchange // room for one of all
+	waiting []*exchange  // likewise, those that have no owner to be sent to
+	retry   timer        // sends retryDue, or nil if none waits
+}
+
+// traced returns the command of an exchange for another member. The values of the context of its
+// client do not cross: an operation without a trace gets the OpenTelemetry span among them.
+func (x *exchange) traced() messages.Command {
+	op, ok := x.cmd.(messages.Operation)
+	if !ok || x.values == nil || op.Head().Trace != (messages.Trace{}) {
+		return x.cmd
+	}
+	h := *op.Head()
+	if h.Trace = clusterapi.TraceOf(x.values); h.Trace == (messages.Trace{}) {
+		return op
+	}
+	return messages.With(op, h)
+}
+
+// detach removes an exchange from the member that it was given to.
+func (x *exchange) detach() {
+	x.to, x.sent = nil, nil
+}
+
+// waitEnd returns when an exchange that has not been sent is answered.
+func (x *exchange) waitEnd() time.Time {
+	if op, ok := x.cmd.(messages.Operation); ok && !x.MayHaveRun {
+		if at := op.Head().WaitUntil; !at.IsZero() && at.Before(x.deadline) {
+			return at
+		}
+	}
+	return x.deadline
+}
+
+// byID compares exchanges by the order in which they came.
+func byID(a, b *exchange) int { return cmp.Compare(a.id, b.id) }
+
+// remove removes an exchange from a list that is in order, if it is there.
+func remove(list *[]*exchange, x *exchange) {
+	if at, there := slices.BinarySearchFunc(*list, x, byID); there {
+		*list = slices.Delete(*list, at, at+1)
+	}
+}
+
+// complete adds to a failure what was known before about the command. A member that has not run
+// the command says nothing of the members before it, and one that does not understand it nothing of the
+// command.
+func (h history) complete(cmd messages.Command, f *messages.Failure) *messages.Failure {
+	if f.Op == "" {
+		of := messages.NewFailure(cmd, f.Code, f.Detail)
+		f.ID, f.Key, f.Op, f.Target = of.ID, of.Key, of.Op, of.Target
+	}
+	f.Attempt, f.Replayed = max(f.Attempt, h.Runs), f.Replayed || h.Runs > 1
+	f.MayHaveRun = f.MayHaveRun || h.MayHaveRun
+	if _, isOperation := cmd.(messages.Operation); isOperation && f.MayHaveRun {
+		switch f.Code {
+		case messages.CodeUnavailable, messages.CodeBusy, messages.CodeDraining: // these say that it has not
+			f.Code = messages.CodeLost
+		}
+	}
+	return f
+}
+
+// take removes and returns the exchanges that wait.
+func (of *keyed) take() []*exchange {
+	if of.retry != nil {
+		of.retry.Stop()
+		of.retry = nil
+	}
+	list := of.waiting
+	of.waiting = nil
+	return list
+}

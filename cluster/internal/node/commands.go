@@ -42,12 +42,12 @@ func (n *node) stays(op messages.Operation) (here bool) {
 		}
 	}()
 	key := op.Head().Key.Normal()
-	return n.ownBits.owns(key) || !wire.Known(op) || key.Validate() != nil || op.Validate() != nil
+	return n.shards.ownBits.owns(key) || !wire.Known(op) || key.Validate() != nil || op.Validate() != nil
 }
 
 // onKeyed gives a control command about a key to the owner of the key.
 func (n *node) onKeyed(c actor.Context, cmd messages.Command, key messages.Key, limit time.Duration) {
-	if key = key.Normal(); key.Validate() != nil || n.ownBits.owns(key) {
+	if key = key.Normal(); key.Validate() != nil || n.shards.ownBits.owns(key) {
 		c.Forward(n.cfg.Supervisor)
 		return
 	}
@@ -113,5 +113,5 @@ func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration
 		n.reply(c.Sender(), n.failure(cmd, messages.CodeUnavailable, why))
 		return
 	}
-	n.gathering.begin(cmd, c.Sender(), limit, n.snapshot(), inOrder(n.peers))
+	n.gathering.begin(cmd, c.Sender(), limit, n.members.snapshot(), inOrder(n.members.peers))
 }

@@ -8,11 +8,14 @@
 // Keys belong to shards. The owner of a shard follows from the view. The node serves the shards that all others
 // have ceded, and releases those that have moved.
 //
-// The actor passes each message to the part that it is for. A part has its own state. It knows the parts above it in
-// this list, and of the membership what [placing] says:
+// The actor passes each message to the part that it is for. A part has its own state, and may know parts above it in
+// this list. What it needs of others says an interface: [placing] is where commands belong, [follower] what follows from
+// the membership.
 //
 //   - base.go: what all parts share
 //   - peer.go: another member, and what is sent to it
+//   - membership.go: the view, and the place of this member in it; links.go and heartbeat.go: who is reached
+//   - shards.go: which shards are served here, and how they move
 //   - events.go: events of other members
 //   - bindings.go: the bindings of scopes, on which all members agree
 //   - questions.go: questions to handlers of other members, and from there
@@ -26,11 +29,10 @@
 //   - config.go: what package cluster and the node tell each other
 //   - node.go: the actor, and a table of its messages
 //   - commands.go: what becomes of a command
-//   - membership.go: the view, and the place of this member in it
-//   - heartbeat.go: heartbeats, which say who is reached, and what is held
-//   - shard.go: which shards are served here, and how they move
+//   - follow.go: what follows from the membership for all parts
 //   - leave.go: how this member leaves
-//   - encoded.go, decode.go, envelope.go: what goes over the network
+//   - placing.go: where commands belong
+//   - encoded.go, decode.go: what goes over the network
 //   - process.go: PIDs without an actor, which pass on what they get
 //   - outside.go: timers, work in other goroutines, and the order of what is sent
 //

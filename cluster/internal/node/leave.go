@@ -40,14 +40,11 @@ func (n *node) onLeave(c actor.Context) {
 		n.sayLeft()
 	case !n.left:
 		n.leftAt = time.Now().Add(n.closeTime())
-		n.keeper.Leave()
-		n.ask()
+		n.members.keeper.Leave()
+		n.members.ask()
 		n.onLeaveDue()
 	}
 }
-
-// leaves reports whether the member leaves the cluster.
-func (n *node) leaves() bool { return n.leaving != nil }
 
 // sayLeft answers who has the member leave.
 func (n *node) sayLeft() {
@@ -59,7 +56,7 @@ func (n *node) sayLeft() {
 
 // linksIdle reports whether the others have got all messages.
 func (n *node) linksIdle() bool {
-	for _, p := range n.peers {
+	for _, p := range n.members.peers {
 		if p.alive() && !p.link.Idle() {
 			return false
 		}
@@ -79,19 +76,19 @@ func (n *node) finishLeaving() {
 	if n.leaving == nil || n.left {
 		return
 	}
-	if (n.inside && n.cfg.Lease.Held() || n.dropping) && time.Now().Before(n.leftAt) {
-		self, _ := n.keeper.View().Member(n.id)
+	if (n.members.inside && n.cfg.Lease.Held() || n.dropping) && time.Now().Before(n.leftAt) {
+		self, _ := n.members.keeper.View().Member(n.members.id)
 		if n.dropping || !self.Leaving || len(n.routing.exchanges)+len(n.serving.all) > 0 || n.shards.Releasing() || !n.linksIdle() {
 			return
 		}
 	}
 	n.left = true
 	n.routing.leave()
-	if !n.inside {
+	if !n.members.inside {
 		n.endNode()
 		return
 	}
-	for _, p := range inOrder(n.peers) {
+	for _, p := range inOrder(n.members.peers) {
 		if p.alive() {
 			p.post(0, &leaves{Clean: len(n.serving.all) == 0 && p.link.Idle()}) // a large reply may still be on its way
 		}
@@ -112,21 +109,17 @@ func (n *node) onFlushDue() {
 // depart asks for a view without this member. The last member stays until its supervisor has stopped: all sessions are its
 // own, also those that only the store knows.
 func (n *node) depart() {
-	if len(n.keeper.View().Members) == 1 && !n.supervisorStopped {
-		n.keeper.Depart(false)
+	if len(n.members.keeper.View().Members) == 1 && !n.supervisorStopped {
+		n.members.keeper.Depart(false)
 		n.remains = true
-		for i := range n.ownBits.words {
-			n.ownBits.words[i].Store(^uint64(0))
-		}
+		n.shards.ownBits.setAll(true)
 		n.sayLeft()
 		return
 	}
 	n.remains = false
-	for i := range n.ownBits.words {
-		n.ownBits.words[i].Store(0)
-	}
-	n.keeper.Depart(true)
-	n.ask()
+	n.shards.ownBits.setAll(false)
+	n.members.keeper.Depart(true)
+	n.members.ask()
 }
 
 // onEndDue ends a member that the witness does not answer. Its lease runs out, and the others remove it.
@@ -141,13 +134,7 @@ func (n *node) endNode() {
 	n.left, n.ended = true, true
 	n.routing.leave()
 	n.endIncarnation()
-	if n.net != nil {
-		n.net.Stop()
-		n.net = nil
-	}
-	if n.ticker != nil {
-		n.ticker.Stop()
-	}
+	n.members.stop()
 	n.sayLeft()
 	n.cfg.Joined, n.cfg.Ask, n.cfg.Observe = func(error) {}, nil, nil // the node outlives the member
 	n.quit()
@@ -179,5 +166,5 @@ func (n *node) onLeaves(p *peer, msg *leaves) {
 	if msg.Clean {
 		n.routing.notRun(p)
 	}
-	n.losePeer(p)
+	n.lost(p)
 }

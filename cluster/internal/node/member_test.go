@@ -453,7 +453,7 @@ func TestUnknownMessagesOfAPeerAreRefused(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		send := func(m link.Message) {
 			b.inNode(func(n *node) {
-				_, err := n.peers[a.current.id].link.Send(m, true)
+				_, err := n.members.peers[a.current.id].link.Send(m, true)
 				require.NoError(t, err)
 			})
 		}
@@ -487,7 +487,7 @@ func TestLeavingWithoutANetwork(t *testing.T) {
 		var joining bool
 		for !joining {
 			time.Sleep(time.Millisecond)
-			a.inNode(func(n *node) { joining = !n.inside })
+			a.inNode(func(n *node) { joining = !n.members.inside })
 		}
 		w.setCut(a, true)
 		p := a.send(call(scope, "count"))

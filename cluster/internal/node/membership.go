@@ -5,120 +5,160 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
+	"time"
 
+	"github.com/mcpactor/mcpactor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/cluster/internal/view"
-	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// onJoined begins: others can be reached.
-func (n *node) onJoined(net Network) {
-	if n.left || n.leaving != nil {
-		net.Stop()
-		return
-	}
-	n.net = net
-	n.beginIncarnation()
+// membership is the place of this member in the view. It knows the other members, and those who want to be members.
+type membership struct {
+	*base
+	node   follower
+	net    Network                   // nil before Joined, and once ended
+	id     string                    // of the incarnation; "" between two
+	keeper *view.Keeper              // its place in the view
+	inside bool                      // the last view that is known has the incarnation
+	peers  map[string]*peer          // the other members, and those who want to be members, by incarnation
+	owners *view.Owners              // by the last view
+	placed atomic.Pointer[placement] // for other goroutines; nil between two incarnations
+
+	held     bool          // the lease, at the last tick
+	rivalAt  time.Duration // since when another one has the own address; 0 is none, and -1 once that is logged
+	conflict string        // why this member conflicts with another one, or empty
+
+	beats   uint64
+	tickAt  time.Duration // of the last tick
+	awakeAt time.Duration // of the first one after a pause
+	ticker  timer         // of the heartbeat
+}
+
+// follower does what follows from the membership. The node does.
+type follower interface {
+	// begins follows a new incarnation, and viewed a view that has it.
+	begins(id string)
+	viewed()
+	// removed follows the end of the incarnation in the view, and expelled one that must end.
+	removed()
+	expelled(why string)
+	// welcome follows when messages reach another member, reached when they do so again, and lost when they never
+	// will.
+	welcome(p *peer)
+	reached()
+	lost(p *peer)
+	// otherVersion follows when a member does not understand this one.
+	otherVersion(p *peer)
+	// onMessage handles a message of a member.
+	onMessage(from *peer, m link.Message)
+	// onHolding notes what a member of the same cluster holds, and holding says what this one does.
+	onHolding(p *peer, h view.Holding)
+	holding() view.Holding
+	// leaves reports whether this member leaves the cluster.
+	leaves() bool
+}
+
+func newMembership(b *base, node follower) *membership {
+	return &membership{base: b, node: node, keeper: view.NewKeeper(b.cfg.LeaseTime), peers: map[string]*peer{}}
+}
+
+// placement says which keys belong to a member, also if their shards are not served yet.
+type placement struct {
+	owners *view.Owners
+	id     string // of this member
 }
 
 // beginIncarnation begins an incarnation, which asks the witness to let it join.
-func (n *node) beginIncarnation() {
-	n.id = n.outside.newID()
-	n.shards = view.NewShards(n.id, n.cfg.Shards)
-	n.net.Begin(n.id)
-	n.keeper.Begin(view.Member{ID: n.id, Host: n.net.Address(), Name: n.cfg.Name, Shards: n.cfg.Shards})
-	n.cfg.Logger.Info().Str("member", n.cfg.Name).Str("address", n.net.Address()).Str("incarnation", n.id).Msg("member joins the cluster")
-	n.ask()
+func (m *membership) beginIncarnation() {
+	m.id = m.outside.newID()
+	m.node.begins(m.id)
+	m.net.Begin(m.id)
+	m.keeper.Begin(view.Member{ID: m.id, Host: m.net.Address(), Name: m.cfg.Name, Shards: m.cfg.Shards})
+	m.cfg.Logger.Info().Str("member", m.cfg.Name).Str("address", m.net.Address()).Str("incarnation", m.id).Msg("member joins the cluster")
+	m.ask()
 }
 
 // ask asks the witness what is due.
-func (n *node) ask() {
-	n.reach()
-	if q, number := n.keeper.Ask(n.cfg.Lease.Now()); q != nil {
-		n.cfg.Ask(number, q)
+func (m *membership) ask() {
+	m.reach()
+	if q, number := m.keeper.Ask(m.cfg.Lease.Now()); q != nil {
+		m.cfg.Ask(number, q)
 	}
 }
 
 // onWitness takes an answer of the witness.
-func (n *node) onWitness(msg *Answered) {
-	if n.net == nil {
+func (m *membership) onWitness(msg *Answered) {
+	if m.net == nil {
 		return
 	}
-	n.reach()
-	v := n.keeper.Take(msg.Number, msg.Answer, n.cfg.Lease.Now())
+	m.reach()
+	v := m.keeper.Take(msg.Number, msg.Answer, m.cfg.Lease.Now())
 	if v.Renewed {
-		n.cfg.Lease.Renew(v.From)
+		m.cfg.Lease.Renew(v.From)
 	}
 	switch {
-	case v.Removed && n.left:
-		n.endNode()
-		return
 	case v.Removed:
-		n.expelled("the others have removed it")
+		m.node.removed()
 		return
-	case v.Resigns && n.leaving == nil:
-		n.expelled("others of its view cannot reach it")
+	case v.Resigns && !m.node.leaves():
+		m.node.expelled("others of its view cannot reach it")
 		return
 	}
-	if n.id != "" {
-		n.meet()
+	if m.id != "" {
+		m.meet()
 	}
-	if v.Changed && n.id != "" {
-		n.onView()
+	if v.Changed && m.id != "" {
+		m.onView()
 	}
-	n.tellJoined()
+	m.tellJoined()
 	if v.AskAgain {
-		n.ask()
+		m.ask()
 	}
 }
 
 // onView takes the next view.
-func (n *node) onView() {
-	v := n.keeper.View()
-	_, inside := v.Member(n.id)
-	if n.inside = inside; !inside {
+func (m *membership) onView() {
+	v := m.keeper.View()
+	_, inside := v.Member(m.id)
+	if m.inside = inside; !inside {
 		return
 	}
-	n.owners = v.Owners()
-	n.placed.Store(&placement{n.owners, n.id})
-	n.takeView()
-	n.beat() // the others wait for what this member holds
-	n.routing.routeAll()
-	if n.departing {
-		n.depart()
-	}
+	m.owners = v.Owners()
+	m.placed.Store(&placement{m.owners, m.id})
+	m.node.viewed()
 }
 
 // meet gets to know who is a member, and who wants to be one, and forgets who is neither.
-func (n *node) meet() {
-	v, there := n.keeper.View(), map[string]bool{}
+func (m *membership) meet() {
+	v, there := m.keeper.View(), map[string]bool{}
 	rival := false
-	for _, m := range slices.Concat(v.Members, n.keeper.Candidates()) {
-		if m.ID == n.id {
+	for _, one := range slices.Concat(v.Members, m.keeper.Candidates()) {
+		if one.ID == m.id {
 			continue
 		}
-		if m.Host == n.net.Address() {
-			rival = rival || n.keeper.Lives(m.ID, n.cfg.Lease.Now()) // otherwise it is an earlier incarnation
+		if one.Host == m.net.Address() {
+			rival = rival || m.keeper.Lives(one.ID, m.cfg.Lease.Now()) // otherwise it is an earlier incarnation
 			continue
 		}
-		there[m.ID] = true
-		if n.peers[m.ID] == nil {
-			n.addPeer(m)
+		there[one.ID] = true
+		if m.peers[one.ID] == nil {
+			m.addPeer(one)
 		}
 	}
-	n.logRival(rival)
-	for id, p := range inOrder(n.peers) {
-		m, member := v.Member(id)
+	m.logRival(rival)
+	for id, p := range inOrder(m.peers) {
+		one, member := v.Member(id)
 		switch {
 		case !there[id]:
-			n.removePeer(p)
+			m.removePeer(p)
 		case member && !p.member:
 			p.member = true
-			n.welcome(p)
+			m.node.welcome(p)
 		}
-		if member && m.Leaving && !p.leaving {
+		if member && one.Leaving && !p.leaving {
 			p.leaving = true
-			n.cfg.Logger.Info().Str("member", p.label()).Msg("member leaves the cluster")
+			m.cfg.Logger.Info().Str("member", p.label()).Msg("member leaves the cluster")
 		}
 	}
 }
@@ -127,121 +167,119 @@ func (n *node) meet() {
 const rivalAfter = 5
 
 // logRival logs once that another member has the own address.
-func (n *node) logRival(there bool) {
-	now := n.cfg.Lease.Now()
+func (m *membership) logRival(there bool) {
+	now := m.cfg.Lease.Now()
 	switch {
 	case !there:
-		n.rivalAt = 0
-	case n.rivalAt == 0:
-		n.rivalAt = now
-	case n.rivalAt > 0 && now-n.rivalAt > rivalAfter*n.cfg.LeaseTime:
-		n.rivalAt = -1
-		n.cfg.Logger.Error().Str("member", n.cfg.Name).Str("address", n.net.Address()).Msg("another member has the same address: Config.Advertise must be unique in the cluster")
+		m.rivalAt = 0
+	case m.rivalAt == 0:
+		m.rivalAt = now
+	case m.rivalAt > 0 && now-m.rivalAt > rivalAfter*m.cfg.LeaseTime:
+		m.rivalAt = -1
+		m.cfg.Logger.Error().Str("member", m.cfg.Name).Str("address", m.net.Address()).Msg("another member has the same address: Config.Advertise must be unique in the cluster")
 	}
 }
 
 // checkConflict logs that the configuration of a member that was heard does not fit, in which case this one does not join.
-func (n *node) checkConflict(p *peer) {
+func (m *membership) checkConflict(p *peer) {
 	switch {
 	case !p.member:
-	case p.name == n.cfg.Name:
-		n.conflict = fmt.Sprintf("the member at %s has the same name: Config.Member must be unique in the cluster", p.Host)
-		n.cfg.Logger.Error().Str("member", p.label()).Str("address", p.Host).Msg("another member has the same name: Config.Member must be unique in the cluster")
-	case p.shards != n.cfg.Shards:
-		n.conflict = fmt.Sprintf("the member %s has %d shards: Config.Shards must be the same on all members", p.label(), p.shards)
-		n.cfg.Logger.Error().Str("member", p.label()).Int("shards", p.shards).Int("own", n.cfg.Shards).Msg("member has another number of shards: Config.Shards must be the same on all members")
+	case p.name == m.cfg.Name:
+		m.conflict = fmt.Sprintf("the member at %s has the same name: Config.Member must be unique in the cluster", p.Host)
+		m.cfg.Logger.Error().Str("member", p.label()).Str("address", p.Host).Msg("another member has the same name: Config.Member must be unique in the cluster")
+	case p.shards != m.cfg.Shards:
+		m.conflict = fmt.Sprintf("the member %s has %d shards: Config.Shards must be the same on all members", p.label(), p.shards)
+		m.cfg.Logger.Error().Str("member", p.label()).Int("shards", p.shards).Int("own", m.cfg.Shards).Msg("member has another number of shards: Config.Shards must be the same on all members")
 	}
 }
 
 // tellJoined says that the node can take calls, or that it never will.
-func (n *node) tellJoined() {
+func (m *membership) tellJoined() {
 	switch {
-	case n.conflict != "":
-		n.cfg.Joined(errors.New(n.conflict))
-	case n.inside && n.cfg.Lease.Held() && n.timeouts.Calls != nil:
-		n.cfg.Joined(nil)
+	case m.conflict != "":
+		m.cfg.Joined(errors.New(m.conflict))
+	case m.inside && m.cfg.Lease.Held() && m.timeouts.Calls != nil:
+		m.cfg.Joined(nil)
 	}
 }
 
 // whyFenced says why this member may not act, or returns "" if it may.
-func (n *node) whyFenced() string {
+func (m *membership) whyFenced() string {
 	switch {
-	case !n.inside:
+	case !m.inside:
 		return "this member is joining the cluster"
-	case !n.cfg.Lease.Held():
+	case !m.cfg.Lease.Held():
 		return "this member is cut off from the cluster"
 	}
 	return ""
 }
 
-// expelled ends the incarnation, and begins another one when its sessions are dropped: they belong to other members, or will
-// do so when these are told.
-func (n *node) expelled(why string) {
-	n.cfg.Logger.Warn().Str("member", n.cfg.Name).Str("cause", why).Msg("member was removed from the cluster, and joins it again")
-	id := n.id
-	ended := n.endIncarnation()
-	if n.left {
-		n.endNode()
-		return
-	}
-	n.dropping = true
-	all := func(messages.Key) bool { return true }
-	n.askSupervisor(&clusterapi.Release{Match: all, Leave: n.cfg.KeepOpen, Now: true}, func() any { return &dropped{id, ended} })
-}
-
-// endIncarnation ends all that the incarnation had, and returns its proxies.
-func (n *node) endIncarnation() (ended []*proxy) {
-	n.cfg.Lease.End()
-	n.keeper.End()
-	n.placed.Store(nil)
-	for i := range n.ownBits.words {
-		n.ownBits.words[i].Store(0)
-	}
-	n.serving.drop(func(int) bool { return true })
-	n.inside, n.toRelease = false, nil
-	for _, p := range inOrder(n.peers) {
-		ended = append(ended, n.proxies.endProxies(p)...)
-		n.losePeer(p)
-		n.forgetPeer(p)
-	}
-	n.id, n.owners = "", nil
-	return ended
-}
-
-// dropped says that the supervisor has dropped all sessions of an incarnation that has ended. The
-// proxies have ended with it.
-type dropped struct {
-	incarnation string
-	proxies     []*proxy
-}
-
-// onDropped begins a new incarnation. It tells those who watch the proxies only now: told before,
-// the supervisor would have closed the sessions of scopes that are bound to them.
-func (n *node) onDropped(msg *dropped) {
-	n.dropping = false
-	for _, p := range msg.proxies {
-		n.proxies.tellWatchers(p)
-	}
-	n.keeper.Cede(msg.incarnation)
-	if n.net != nil && n.leaving == nil && !n.left {
-		n.beginIncarnation()
-	}
-}
-
 // snapshot returns the members.
-func (n *node) snapshot() []messages.MemberSnapshot {
-	own := messages.MemberSnapshot{Name: n.cfg.Name, Self: true, Answered: n.whyFenced() == "", Leaving: n.leaving != nil, ID: n.id}
-	if n.net != nil {
-		own.Address = n.net.Address()
+func (m *membership) snapshot() []messages.MemberSnapshot {
+	own := messages.MemberSnapshot{Name: m.cfg.Name, Self: true, Answered: m.whyFenced() == "", Leaving: m.node.leaves(), ID: m.id}
+	if m.net != nil {
+		own.Address = m.net.Address()
 	}
 	list := []messages.MemberSnapshot{own}
-	for _, p := range n.peers {
+	for _, p := range m.peers {
 		if p.member {
-			list = append(list, messages.MemberSnapshot{Name: p.label(), Address: p.Host, ID: p.ID, Leaving: p.leaving, Answered: n.cfg.Lease.Now()-p.heardAt < 2*n.cfg.LeaseTime})
+			list = append(list, messages.MemberSnapshot{Name: p.label(), Address: p.Host, ID: p.ID, Leaving: p.leaving, Answered: m.cfg.Lease.Now()-p.heardAt < 2*m.cfg.LeaseTime})
 		}
 	}
 	slices.SortFunc(list, func(a, b messages.MemberSnapshot) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
 	})
 	return list
+}
+
+// places reports whether a key belongs to this member. All keys belong to the last one, also while it leaves. It may be
+// called from any goroutine.
+func (m *membership) places(key messages.Key) bool {
+	p := m.placed.Load()
+	if p == nil || !m.cfg.Lease.Held() {
+		return false
+	}
+	owner, found := p.owners.Of(ShardOf(key.Normal(), m.cfg.Shards))
+	return !found || owner.ID == p.id
+}
+
+// ownerOf returns the other member that owns a shard, or whether it is this one. It is neither if the owner is not known, or if
+// this member may not act.
+func (m *membership) ownerOf(shard int) (other *peer, own bool) {
+	if !m.inside || !m.cfg.Lease.Held() {
+		return nil, false
+	}
+	one, found := m.owners.Of(shard)
+	switch {
+	case !found:
+		return nil, false
+	case one.ID == m.id:
+		return nil, true
+	}
+	if p := m.peers[one.ID]; p != nil && p.alive() {
+		return p, false
+	}
+	return nil, false
+}
+
+// is reports whether a message comes from the current incarnation.
+func (m *membership) is(network string) bool { return m.id != "" && m.id == network }
+
+// end ends the incarnation: this member owns nothing.
+func (m *membership) end() {
+	m.cfg.Lease.End()
+	m.keeper.End()
+	m.placed.Store(nil)
+	m.inside = false
+}
+
+// stop ends all connections.
+func (m *membership) stop() {
+	if m.net != nil {
+		m.net.Stop()
+		m.net = nil
+	}
+	if m.ticker != nil {
+		m.ticker.Stop()
+	}
 }

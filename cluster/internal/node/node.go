@@ -3,12 +3,10 @@ package node
 import (
 	"fmt"
 	"runtime/debug"
-	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/mcpactor/mcpactor/cluster/internal/view"
 	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -22,37 +20,17 @@ import (
 // It never blocks. While it is joining or fenced, calls wait for an owner.
 type node struct {
 	*base
-	net    Network                   // nil before Joined, and once ended
-	id     string                    // of the incarnation; "" between two
-	keeper *view.Keeper              // its place in the view
-	inside bool                      // the last view that is known has the incarnation
-	peers  map[string]*peer          // the other members, and those who want to be members, by incarnation
-	owners *view.Owners              // by the last view
-	placed atomic.Pointer[placement] // for other goroutines; nil between two incarnations
-
-	shards    *view.Shards // of the incarnation
-	ownBits   ownedShards  // those that it serves
-	toRelease []int        // shards that have moved, until releaseDue
-	telling   bool         // tellDue is on its way
-
+	members   *membership
+	shards    *ownShards
 	routing   *routing
 	serving   *serving
 	gathering *gathering
 	bindings  *bindings
 	proxies   *proxies
 	questions *questions
+	events    *events
 
 	stopped func() // has commands answered by the door in front of the node
-
-	events *events
-
-	held     bool          // the lease, at the last tick
-	rivalAt  time.Duration // since when another one has the own address; 0 is none, and -1 once that is logged
-	conflict string        // why this member conflicts with another one, or empty
-
-	beats   uint64
-	tickAt  time.Duration // of the last tick
-	awakeAt time.Duration // of the first one after a pause
 
 	dropping  bool       // the supervisor drops the sessions of an incarnation that has ended
 	leaving   *actor.PID // who waits for Left, once leaving
@@ -63,8 +41,6 @@ type node struct {
 	ended     bool       // it is no member, and will never be one
 
 	supervisorStopped bool
-
-	ticker timer // of the heartbeat
 }
 
 // Start spawns a node in the actor system of its supervisor. The PID stays valid: after the node has
@@ -74,7 +50,7 @@ func Start(cfg Config) (pid *actor.PID, places func(messages.Key) bool, err erro
 	cfg.Supervisor = actor.NewPID(cfg.Supervisor.GetAddress(), cfg.Supervisor.GetId()) // its own PID keeps it in memory
 	n := newNode(&cfg)
 	pid, err = n.spawn()
-	return pid, n.places, err
+	return pid, n.members.places, err
 }
 
 // spawn spawns the node, and returns the PID that takes its messages.
@@ -95,16 +71,14 @@ func (n *node) spawn() (*actor.PID, error) {
 
 // newNode returns a node that is not spawned.
 func newNode(cfg *Config) *node {
-	n := &node{
-		base: newBase(cfg), keeper: view.NewKeeper(cfg.LeaseTime), peers: map[string]*peer{},
-	}
+	n := &node{base: newBase(cfg)}
+	n.members, n.shards = newMembership(n.base, n), newShards(n.base)
 	n.questions = newQuestions(n.base)
 	n.proxies = newProxies(n.base, n.questions)
 	n.routing = newRouting(n.base, n, n.proxies)
 	n.events, n.bindings = newEvents(n.base), newBindings(cfg.Name, n.isThere)
 	n.serving = newServing(n.base, n, n.proxies, n.bindings)
 	n.gathering = &gathering{n.base, n.routing, n.bindings}
-	n.ownBits.init(cfg.Shards)
 	return n
 }
 
@@ -122,7 +96,7 @@ func (n *node) handle(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *actor.Started:
 		n.self = c.Self()
-		c.Send(n.cfg.Supervisor, &clusterapi.Cluster{Owns: n.ownBits.owns, HandBack: c.Self()})
+		c.Send(n.cfg.Supervisor, &clusterapi.Cluster{Owns: n.shards.ownBits.owns, HandBack: c.Self()})
 		c.Watch(n.cfg.Supervisor)
 		n.onTick()
 	case *actor.Stopped:
@@ -142,7 +116,7 @@ func (n *node) handle(c actor.Context) {
 		n.onCommand(c, msg)
 	case *clusterapi.Timeouts:
 		n.timeouts = *msg
-		n.tellJoined()
+		n.members.tellJoined()
 	case *clusterapi.HandedBack:
 		n.onHandedBack(msg)
 	case *clusterapi.Withdrawn:
@@ -202,19 +176,20 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *Joined:
 		n.onJoined(msg.Network)
 	case *Answered:
-		n.onWitness(msg)
+		n.members.onWitness(msg)
 	case *Changed:
-		if n.is(msg.Network) {
-			n.onChanged(n.peers[msg.Peer], msg.State)
+		if n.members.is(msg.Network) {
+			n.members.onChanged(n.members.peers[msg.Peer], msg.State)
 		}
 	case *Received:
-		if n.is(msg.Network) {
-			n.onReceived(msg.From, msg.Message)
+		if n.members.is(msg.Network) {
+			n.members.onReceived(msg.From, msg.Message)
 		}
 	case *tick:
 		n.onTick()
 	case *tellDue:
-		n.onTellDue()
+		n.shards.telling = false
+		n.members.beat()
 	case *encoded:
 		msg.part.onEncoded(*msg)
 	case *decoded:
@@ -241,19 +216,21 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *gatherDue:
 		n.gathering.onGatherDue(msg.of)
 	case *releaseDue:
-		n.onReleaseDue()
+		n.shards.release(n.cfg.KeepOpen && (!n.isLast() || n.cfg.LeaveOpen)) // otherwise the last member closes its sessions
 	case *shardsReleased:
-		n.onShardsReleased(msg)
+		if n.shards.onReleased(msg) {
+			n.beginShards()
+		}
 	case *observedEvent:
 		n.events.onObserved(msg.event)
 	case *Watch:
 		if n.events.onWatch(msg) {
-			for _, p := range inOrder(n.peers) {
+			for _, p := range inOrder(n.members.peers) {
 				p.post(0, &wantEvents{n.events.watched()})
 			}
 		}
 	case *ListMembers:
-		n.mail.Send(c.Sender(), &Members{n.snapshot()})
+		n.mail.Send(c.Sender(), &Members{n.members.snapshot()})
 	case *Leave:
 		n.onLeave(c)
 	case *LeaveNow:
@@ -272,6 +249,14 @@ func (n *node) onReport(c actor.Context, msg any) {
 	}
 }
 
+// onTick does what is due now and then.
+func (n *node) onTick() {
+	if !n.ended {
+		n.bindings.sweep(time.Now())
+		n.members.onTick()
+	}
+}
+
 // onUnknownMessage handles a command that was sent as a value. The supervisor rejects any other message
 // that wants a reply.
 func (n *node) onUnknownMessage(c actor.Context, msg any) {
@@ -285,9 +270,6 @@ func (n *node) onUnknownMessage(c actor.Context, msg any) {
 		n.cfg.Logger.Error().Type("message", msg).Msg("cluster node got an unknown message")
 	}
 }
-
-// is reports whether a message comes from the current incarnation.
-func (n *node) is(network string) bool { return n.id != "" && n.id == network }
 
 // recoverBug logs a panic. A restart would lose all calls.
 func (n *node) recoverBug(c actor.Context) {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
-	"github.com/mcpactor/mcpactor/cluster/internal/view"
 	"github.com/mcpactor/mcpactor/cluster/internal/wire"
 )
 
@@ -89,86 +88,9 @@ func (s *idSet) take(id uint64) bool {
 	return true
 }
 
-// addPeer adds a member, or one that wants to be one.
-func (n *node) addPeer(m view.Member) {
-	at := Address{ID: m.ID, Host: m.Host}
-	p := &peer{
-		Address: at, name: m.Name, shards: m.Shards, heardAt: n.cfg.Lease.Now(), link: n.net.Link(at), cfg: n.cfg,
-		proxies: map[string]*proxy{}, knows: map[string]bool{},
-	}
-	n.peers[m.ID] = p
-	n.cast(p, typeHeartbeat, n.beats)
-}
-
-// welcome tells a new member what it needs to know, once both have each other in their views.
-func (n *node) welcome(p *peer) {
-	if !p.alive() {
-		return
-	}
-	n.cfg.Logger.Info().Str("member", p.label()).Msg("member was added to the cluster")
-	if p.heard {
-		n.checkConflict(p)
-	}
-	if n.events.watched() {
-		p.post(0, &wantEvents{true})
-	}
-	own, ended := n.bindings.forNewcomer()
-	for _, b := range own {
-		n.sendBind(p, b)
-	}
-	p.postEnded(ended)
-}
-
-// sendBind tells a member of a binding of a caller here.
-func (n *node) sendBind(p *peer, b *binding) {
-	typ, body, err := wire.Encode(b.bind, refs{})
-	if err != nil {
-		n.cfg.Logger.Error().Err(err).Msg("binding cannot be encoded")
-		return
-	}
-	p.post(n.number(), &resent{history{Binding: b.version}, typ, body})
-	n.proxies.introduce(p, b.bind)
-}
-
 // postEnded tells a member of bindings that have ended.
 func (p *peer) postEnded(ended []endedBinding) {
 	for part := range slices.Chunk(ended, maxEnded) {
 		p.post(0, &bindingsEnded{part})
 	}
-}
-
-// removePeer forgets one that is neither a member nor wants to be one.
-func (n *node) removePeer(p *peer) {
-	if p.member {
-		n.cfg.Logger.Info().Str("member", p.label()).Bool("leaving", p.leaving).Msg("member was removed from the cluster")
-		p.member = false
-		n.losePeer(p)
-	}
-	n.forgetPeer(p)
-}
-
-// losePeer ends all that the nodes had with each other.
-func (n *node) losePeer(p *peer) {
-	n.routing.lose(p)
-	n.serving.lose(p)
-	n.questions.lose(p)
-	n.proxies.lose(p)
-	n.events.onWantEvents(p, false)
-	if n.inside && !n.left && n.cfg.Lease.Held() { // otherwise it may be this member that was removed
-		ended := n.bindings.ofLost(p, time.Now())
-		for _, other := range inOrder(n.peers) {
-			if other != p {
-				other.postEnded(ended)
-			}
-		}
-	}
-	p.link.Drop()
-	p.cancelled = nil
-}
-
-// forgetPeer ends the link to a member that is lost.
-func (n *node) forgetPeer(p *peer) {
-	p.member = false
-	p.link.Close()
-	delete(n.peers, p.ID)
 }

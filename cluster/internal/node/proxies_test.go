@@ -209,7 +209,7 @@ func TestOnlyMembersThatKnowAnActorHearOfItsEnd(t *testing.T) {
 		p := a.send(call(w.scopeOf(b, 0), "hang", func(op *messages.CallTool) { op.Owner = owner }))
 		time.Sleep(100 * time.Millisecond)
 		idle := func() (is bool) {
-			a.inNode(func(n *node) { is = n.peers[c.current.id].link.Idle() })
+			a.inNode(func(n *node) { is = n.members.peers[c.current.id].link.Idle() })
 			return is
 		}
 		require.True(t, idle())

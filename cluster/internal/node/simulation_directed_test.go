@@ -39,7 +39,7 @@ func TestMemberThatTheOthersDoNotReachIsRemoved(t *testing.T) {
 		s.cut("a", "c", true)
 		s.pass(5 * time.Second)
 		require.False(t, s.processes[0].lease.Held())
-		require.Len(t, s.processes[1].node.keeper.View().Members, 2)
+		require.Len(t, s.processes[1].node.members.keeper.View().Members, 2)
 	})
 }
 

@@ -18,7 +18,7 @@ type overlap struct {
 
 // acts reports whether a process may start calls of a shard.
 func (p *process) acts(shard int) bool {
-	return !p.dead && !p.left && !p.paused && p.node.ownBits.words[0].Load()&(1<<shard) != 0 && p.lease.Held()
+	return !p.dead && !p.left && !p.paused && p.node.shards.ownBits.words[0].Load()&(1<<shard) != 0 && p.lease.Held()
 }
 
 // checkOverlaps checks that no two processes act for a shard.
@@ -26,7 +26,7 @@ func (s *simulation) checkOverlaps() {
 	now := time.Now()
 	for x, a := range s.processes {
 		for _, b := range s.processes[x+1:] {
-			both := a.node.ownBits.words[0].Load() & b.node.ownBits.words[0].Load()
+			both := a.node.shards.ownBits.words[0].Load() & b.node.shards.ownBits.words[0].Load()
 			for shard := range clusterSize {
 				at := overlap{shard, a, b}
 				since, before := s.overlaps[at]
@@ -93,10 +93,10 @@ func (s *simulation) stable() bool {
 	live := s.live()
 	for _, p := range live {
 		n, known := p.node, 1
-		if !n.inside || !p.lease.Held() || p.leaving || len(n.keeper.View().Members) != len(live) || n.keeper.View().Number != live[0].node.keeper.View().Number {
+		if !n.members.inside || !p.lease.Held() || p.leaving || len(n.members.keeper.View().Members) != len(live) || n.members.keeper.View().Number != live[0].node.members.keeper.View().Number {
 			return false
 		}
-		for _, other := range n.peers {
+		for _, other := range n.members.peers {
 			if other.member && !other.silent() {
 				known++
 			}
@@ -112,11 +112,11 @@ func (s *simulation) stable() bool {
 func (s *simulation) logState() {
 	for _, p := range s.live() {
 		n := p.node
-		s.logf("%s: id %s, view %d, leaving %v, lease %v, inside %v, shards %+v, waiting %d", p.name, n.id, n.keeper.View().Number, p.leaving, p.lease.Held(), n.inside, n.shards, len(n.serving.waiting))
+		s.logf("%s: id %s, view %d, leaving %v, lease %v, inside %v, shards %+v, waiting %d", p.name, n.members.id, n.members.keeper.View().Number, p.leaving, p.lease.Held(), n.members.inside, n.shards, len(n.serving.waiting))
 		for _, x := range inOrder(n.routing.exchanges) {
 			s.logf("%s: waits for %s, given to %v, sent %v", p.name, describe(x.cmd), x.to, x.sent)
 		}
-		for _, other := range inOrder(n.peers) {
+		for _, other := range inOrder(n.members.peers) {
 			s.logf("%s: peer %s, member %v, greets %v, silent %v, ended %v, idle %v", p.name, other.ID, other.member, other.greets, other.silent(), other.ended, other.link.Idle())
 		}
 	}
@@ -149,7 +149,7 @@ func (s *simulation) checkEnd() {
 		n := p.node
 		for what, size := range map[string]int{
 			"exchanges": len(n.routing.exchanges), "keys of exchanges": len(n.routing.byKey), "served": len(n.serving.all), "asked": len(n.questions.asked),
-			"asking": len(n.questions.asking), "lines": len(n.proxies.lines), "waiting": len(n.serving.waiting), "peers": len(n.peers), "sessions": len(p.runs.sessions),
+			"asking": len(n.questions.asking), "lines": len(n.proxies.lines), "waiting": len(n.serving.waiting), "peers": len(n.members.peers), "sessions": len(p.runs.sessions),
 		} {
 			if size > 0 {
 				s.violate("left "+what, "%d %s of %s", size, what, p.name)
@@ -175,7 +175,7 @@ func (s *simulation) observe(p *process) {
 		return
 	}
 	n := p.node
-	if n.inside && n.shards.Releasing() {
+	if n.members.inside && n.shards.Releasing() {
 		s.crossed("a shard is released")
 	}
 	if len(n.serving.waiting) > 0 {

@@ -157,7 +157,7 @@ func (w *world) join() *member {
 	}
 	m.pid, err = m.node.spawn()
 	require.NoError(w.t, err)
-	f := m.node.places
+	f := m.node.members.places
 	owns.Store(&f)
 	w.mu.Lock()
 	w.members = append(w.members, m)
@@ -734,7 +734,7 @@ func (m *member) leftovers() (errs []error) {
 	n := m.node
 	for what, size := range map[string]int{
 		"exchanges": len(n.routing.exchanges), "keys of exchanges": len(n.routing.byKey), "served": len(n.serving.all),
-		"asked": len(n.questions.asked), "asking": len(n.questions.asking), "lines": len(n.proxies.lines), "waiting": len(n.serving.waiting), "peers": len(n.peers),
+		"asked": len(n.questions.asked), "asking": len(n.questions.asking), "lines": len(n.proxies.lines), "waiting": len(n.serving.waiting), "peers": len(n.members.peers),
 	} {
 		if size > 0 {
 			errs = append(errs, fmt.Errorf("%s: %d %s are left", m.name, size, what))

@@ -1,0 +1,179 @@
+package node
+
+import (
+	"time"
+
+	"github.com/mcpactor/mcpactor/cluster/internal/view"
+	"github.com/mcpactor/mcpactor/cluster/internal/wire"
+	"github.com/mcpactor/mcpactor/internal/clusterapi"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// What follows from the membership, for all parts.
+
+// onJoined begins: others can be reached.
+func (n *node) onJoined(net Network) {
+	if n.left || n.leaving != nil {
+		net.Stop()
+		return
+	}
+	n.members.net = net
+	n.members.beginIncarnation()
+}
+
+// begins begins the shards of an incarnation.
+func (n *node) begins(id string) { n.shards.beginIncarnation(id) }
+
+// viewed takes the next view: shards that have moved are released, and those that have come are served once all others have
+// ceded them.
+func (n *node) viewed() {
+	n.shards.takeView(n.members.keeper.View())
+	n.serving.drop(func(shard int) bool { return !n.shards.Owns(shard) })
+	n.beginShards()
+	n.members.beat() // the others wait for what this member holds
+	n.routing.routeAll()
+	if n.departing {
+		n.depart()
+	}
+}
+
+// beginShards serves the shards that the others have ceded.
+func (n *node) beginShards() {
+	if !n.members.inside {
+		return
+	}
+	began := n.shards.begin()
+	if len(began) == 0 {
+		return
+	}
+	n.routing.routeShards(began)
+	now := time.Now()
+	for _, shard := range began {
+		n.serving.begin(shard, now)
+	}
+}
+
+// onHolding notes what another member holds, and holding returns what this one does.
+func (n *node) onHolding(p *peer, h view.Holding) {
+	n.shards.Heard(p.ID, h)
+	n.beginShards()
+}
+
+func (n *node) holding() view.Holding { return n.shards.Holding() }
+
+// reached routes what waits: a member is heard again.
+func (n *node) reached() { n.routing.routeAll() }
+
+// welcome tells a new member what it needs to know, once both have each other in their views.
+func (n *node) welcome(p *peer) {
+	if !p.alive() {
+		return
+	}
+	n.cfg.Logger.Info().Str("member", p.label()).Msg("member was added to the cluster")
+	if p.heard {
+		n.members.checkConflict(p)
+	}
+	if n.events.watched() {
+		p.post(0, &wantEvents{true})
+	}
+	own, ended := n.bindings.forNewcomer()
+	for _, b := range own {
+		n.sendBind(p, b)
+	}
+	p.postEnded(ended)
+}
+
+// lost ends all that the nodes had with each other.
+func (n *node) lost(p *peer) {
+	n.routing.lose(p)
+	n.serving.lose(p)
+	n.questions.lose(p)
+	n.proxies.lose(p)
+	n.events.onWantEvents(p, false)
+	if n.members.inside && !n.left && n.cfg.Lease.Held() { // otherwise it may be this member that was removed
+		ended := n.bindings.ofLost(p, time.Now())
+		for _, other := range inOrder(n.members.peers) {
+			if other != p {
+				other.postEnded(ended)
+			}
+		}
+	}
+	p.link.Drop()
+	p.cancelled = nil
+}
+
+// sendBind tells a member of a binding of a caller here.
+func (n *node) sendBind(p *peer, b *binding) {
+	typ, body, err := wire.Encode(b.bind, refs{})
+	if err != nil {
+		n.cfg.Logger.Error().Err(err).Msg("binding cannot be encoded")
+		return
+	}
+	p.post(n.number(), &resent{history{Binding: b.version}, typ, body})
+	n.proxies.introduce(p, b.bind)
+}
+
+// otherVersion fails what was given to a member of another version.
+func (n *node) otherVersion(p *peer) {
+	n.routing.refuseAll(p)
+	p.link.Drop()
+	n.routing.routeAll()
+}
+
+// removed ends the incarnation: the others have removed it. One that leaves has left.
+func (n *node) removed() {
+	if n.left {
+		n.endNode()
+		return
+	}
+	n.expelled("the others have removed it")
+}
+
+// expelled ends the incarnation, and begins another one when its sessions are dropped: they belong to other members, or will
+// do so when these are told.
+func (n *node) expelled(why string) {
+	n.cfg.Logger.Warn().Str("member", n.cfg.Name).Str("cause", why).Msg("member was removed from the cluster, and joins it again")
+	id := n.members.id
+	ended := n.endIncarnation()
+	if n.left {
+		n.endNode()
+		return
+	}
+	n.dropping = true
+	all := func(messages.Key) bool { return true }
+	n.askSupervisor(&clusterapi.Release{Match: all, Leave: n.cfg.KeepOpen, Now: true}, func() any { return &dropped{id, ended} })
+}
+
+// endIncarnation ends all that the incarnation had, and returns its proxies.
+func (n *node) endIncarnation() (ended []*proxy) {
+	n.members.end()
+	n.shards.end()
+	n.serving.drop(func(int) bool { return true })
+	for _, p := range inOrder(n.members.peers) {
+		ended = append(ended, n.proxies.endProxies(p)...)
+		n.lost(p)
+		n.members.forgetPeer(p)
+	}
+	n.members.id, n.members.owners = "", nil
+	return ended
+}
+
+// dropped says that the supervisor has dropped all sessions of an incarnation that has ended. The
+// proxies have ended with it.
+type dropped struct {
+	incarnation string
+	proxies     []*proxy
+}
+
+// onDropped begins a new incarnation. It tells those who watch the proxies only now: told before,
+// the supervisor would have closed the sessions of scopes that are bound to them.
+func (n *node) onDropped(msg *dropped) {
+	n.dropping = false
+	for _, p := range msg.proxies {
+		n.proxies.tellWatchers(p)
+	}
+	n.members.keeper.Cede(msg.incarnation)
+	if n.members.net != nil && n.leaving == nil && !n.left {
+		n.members.beginIncarnation()
+	}
+}

@@ -1,0 +1,85 @@
+package node
+
+import (
+	"github.com/mcpactor/mcpactor/cluster/internal/link"
+	"github.com/mcpactor/mcpactor/cluster/internal/view"
+)
+
+// The types of casts.
+const (
+	typeHeartbeat = "heartbeat"
+	typeConfirm   = "confirm" // the answer to a heartbeat
+)
+
+// addPeer adds a member, or one that wants to be one.
+func (m *membership) addPeer(one view.Member) {
+	at := Address{ID: one.ID, Host: one.Host}
+	p := &peer{
+		Address: at, name: one.Name, shards: one.Shards, heardAt: m.cfg.Lease.Now(), link: m.net.Link(at), cfg: m.cfg,
+		proxies: map[string]*proxy{}, knows: map[string]bool{},
+	}
+	m.peers[one.ID] = p
+	m.cast(p, typeHeartbeat, m.beats)
+}
+
+// removePeer forgets one that is neither a member nor wants to be one.
+func (m *membership) removePeer(p *peer) {
+	if p.member {
+		m.cfg.Logger.Info().Str("member", p.label()).Bool("leaving", p.leaving).Msg("member was removed from the cluster")
+		p.member = false
+		m.node.lost(p)
+	}
+	m.forgetPeer(p)
+}
+
+// forgetPeer ends the link to a member that is lost.
+func (m *membership) forgetPeer(p *peer) {
+	p.member = false
+	p.link.Close()
+	delete(m.peers, p.ID)
+}
+
+// onReceived handles a message or a cast. What comes from a member that was removed changes nothing.
+func (m *membership) onReceived(from string, one link.Message) {
+	p := m.peers[from]
+	switch {
+	case p == nil: // it was on its way when the member was forgotten
+	case one.Type == typeHeartbeat:
+		m.onHeartbeat(p, one.Body)
+	case one.Type == typeConfirm:
+		m.onConfirm(p, one.Body)
+	case p.member && !p.ended:
+		m.node.onMessage(p, one)
+	}
+}
+
+// onChanged notes what has become of a link.
+func (m *membership) onChanged(p *peer, state link.State) {
+	if p == nil {
+		return
+	}
+	ends := p.connected && !state.Connected
+	p.connected = state.Connected
+	switch {
+	case state.Connected && p.silent(): // what was cast before may be lost
+		m.cast(p, typeHeartbeat, m.beats)
+	case p.ended || !p.member:
+	case state.Ended:
+		p.ended = true
+		m.node.lost(p)
+	case state.Version != 0:
+		m.onOtherVersion(p, state.Version)
+	case ends && !p.cut: // it may be gone
+		p.cut = true
+		m.cfg.Logger.Info().Str("member", p.label()).Msg("connection to a member has ended")
+	}
+}
+
+// onOtherVersion fails what a member of another version does not understand.
+func (m *membership) onOtherVersion(p *peer, version uint32) {
+	if p.version != version {
+		p.version = version
+		m.cfg.Logger.Error().Str("member", p.label()).Uint32("version", p.version).Msg("member speaks another version of the protocol between members")
+	}
+	m.node.otherVersion(p)
+}

@@ -26,7 +26,7 @@ func (n *node) onOperation(c actor.Context, op messages.Operation, called *clust
 	if called != nil {
 		x.values = &called.Values
 	}
-	if n.leaving != nil && !n.left {
+	if n.leaves() && !n.leaving.left {
 		n.reply(x.caller, n.failure(op, messages.CodeClosed, "this member is leaving the cluster"))
 		return
 	}
@@ -71,7 +71,7 @@ func (n *node) cancelElsewhere(cmd *messages.Cancel) {
 	key := cmd.Key.Normal()
 	n.routing.cancelID(key, cmd.ID)
 	n.serving.cancel(key, cmd.ID)
-	if owner, _ := n.ownerOf(ShardOf(key, n.cfg.Shards)); owner != nil {
+	if owner, _ := n.members.ownerOf(ShardOf(key, n.cfg.Shards)); owner != nil {
 		owner.post(0, cmd) // for the operations of callers elsewhere
 	}
 }
@@ -109,7 +109,7 @@ func (n *node) onBind(c actor.Context, cmd *messages.Bind) {
 // gather gives a command to all members, if this member may do so.
 func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration) {
 	_, inspects := cmd.(*messages.Inspect)
-	if why := n.whyFenced(); why != "" && !inspects {
+	if why := n.members.whyFenced(); why != "" && !inspects {
 		n.reply(c.Sender(), n.failure(cmd, messages.CodeUnavailable, why))
 		return
 	}

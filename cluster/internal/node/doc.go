@@ -23,6 +23,7 @@
 //   - routing.go: commands of callers here; exchange.go: such a command; ending.go: how it ends without a reply
 //   - serving.go: commands of callers on other members
 //   - gathering.go: commands to all members, whose replies package replies merges
+//   - leaving.go: how this member leaves
 //
 // The rest is the node's own:
 //
@@ -30,8 +31,6 @@
 //   - node.go: the actor, and a table of its messages
 //   - commands.go: what becomes of a command
 //   - follow.go: what follows from the membership for all parts
-//   - leave.go: how this member leaves
-//   - placing.go: where commands belong
 //   - encoded.go, decode.go: what goes over the network
 //   - process.go: PIDs without an actor, which pass on what they get
 //   - outside.go: timers, work in other goroutines, and the order of what is sent

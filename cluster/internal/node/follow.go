@@ -13,7 +13,7 @@ import (
 
 // onJoined begins: others can be reached.
 func (n *node) onJoined(net Network) {
-	if n.left || n.leaving != nil {
+	if n.leaving.left || n.leaves() {
 		net.Stop()
 		return
 	}
@@ -32,8 +32,8 @@ func (n *node) viewed() {
 	n.beginShards()
 	n.members.beat() // the others wait for what this member holds
 	n.routing.routeAll()
-	if n.departing {
-		n.depart()
+	if n.leaving.departing {
+		n.leaving.depart()
 	}
 }
 
@@ -90,7 +90,7 @@ func (n *node) lost(p *peer) {
 	n.questions.lose(p)
 	n.proxies.lose(p)
 	n.events.onWantEvents(p, false)
-	if n.members.inside && !n.left && n.cfg.Lease.Held() { // otherwise it may be this member that was removed
+	if n.members.inside && !n.leaving.left && n.cfg.Lease.Held() { // otherwise it may be this member that was removed
 		ended := n.bindings.ofLost(p, time.Now())
 		for _, other := range inOrder(n.members.peers) {
 			if other != p {
@@ -122,7 +122,7 @@ func (n *node) otherVersion(p *peer) {
 
 // removed ends the incarnation: the others have removed it. One that leaves has left.
 func (n *node) removed() {
-	if n.left {
+	if n.leaving.left {
 		n.endNode()
 		return
 	}
@@ -135,7 +135,7 @@ func (n *node) expelled(why string) {
 	n.cfg.Logger.Warn().Str("member", n.cfg.Name).Str("cause", why).Msg("member was removed from the cluster, and joins it again")
 	id := n.members.id
 	ended := n.endIncarnation()
-	if n.left {
+	if n.leaving.left {
 		n.endNode()
 		return
 	}
@@ -173,7 +173,40 @@ func (n *node) onDropped(msg *dropped) {
 		n.proxies.tellWatchers(p)
 	}
 	n.members.keeper.Cede(msg.incarnation)
-	if n.members.net != nil && n.leaving == nil && !n.left {
+	if n.members.net != nil && !n.leaves() && !n.leaving.left {
 		n.members.beginIncarnation()
+	}
+}
+
+// leaves reports whether the member leaves the cluster.
+func (n *node) leaves() bool { return n.leaving.leaves() }
+
+// onLeaves notes that a member has left.
+func (n *node) onLeaves(p *peer, msg *leaves) {
+	p.ended = true
+	if msg.Clean {
+		n.routing.notRun(p)
+	}
+	n.lost(p)
+}
+
+// endNode ends the node.
+func (n *node) endNode() {
+	n.leaving.left, n.leaving.ended = true, true
+	n.routing.leave()
+	n.endIncarnation()
+	n.members.stop()
+	n.leaving.sayLeft()
+	n.cfg.Joined, n.cfg.Ask, n.cfg.Observe = func(error) {}, nil, nil // the node outlives the member
+	n.quit()
+}
+
+// quit gives up the name of the node, if it has left and its supervisor, which gives calls back to it, has
+// stopped. The actor is not stopped but forgotten: it still gets what is in its mailbox, and what timers and
+// others that have its PID send.
+func (n *node) quit() {
+	if n.leaving.ended && n.leaving.supervisorStopped {
+		n.stopped()
+		n.cfg.System.ProcessRegistry.LocalPIDs.GetBucket(n.self.Id).Remove(n.self.Id)
 	}
 }

@@ -265,6 +265,19 @@ func (m *membership) ownerOf(shard int) (other *peer, own bool) {
 // is reports whether a message comes from the current incarnation.
 func (m *membership) is(network string) bool { return m.id != "" && m.id == network }
 
+// leave asks for a view in which this member owns nothing.
+func (m *membership) leave() {
+	m.keeper.Leave()
+	m.ask()
+}
+
+// depart asks for a view without this member, or has it stay.
+func (m *membership) depart(is bool) {
+	if m.keeper.Depart(is); is {
+		m.ask()
+	}
+}
+
 // end ends the incarnation: this member owns nothing.
 func (m *membership) end() {
 	m.cfg.Lease.End()
@@ -282,4 +295,14 @@ func (m *membership) stop() {
 	if m.ticker != nil {
 		m.ticker.Stop()
 	}
+}
+
+// linksIdle reports whether the others have got all messages.
+func (m *membership) linksIdle() bool {
+	for _, p := range m.peers {
+		if p.alive() && !p.link.Idle() {
+			return false
+		}
+	}
+	return true
 }

@@ -20,27 +20,20 @@ import (
 // It never blocks. While it is joining or fenced, calls wait for an owner.
 type node struct {
 	*base
-	members   *membership
-	shards    *ownShards
-	routing   *routing
-	serving   *serving
-	gathering *gathering
-	bindings  *bindings
-	proxies   *proxies
-	questions *questions
-	events    *events
+	members   *membership // who is there
+	shards    *ownShards  // what is served here
+	routing   *routing    // commands of callers here
+	serving   *serving    // commands of other members
+	gathering *gathering  // commands to all members
+	bindings  *bindings   // of scopes
+	proxies   *proxies    // actors of other members
+	questions *questions  // to handlers
+	events    *events     // of supervisors
+	leaving   *leaving    // the end
 
 	stopped func() // has commands answered by the door in front of the node
 
-	dropping  bool       // the supervisor drops the sessions of an incarnation that has ended
-	leaving   *actor.PID // who waits for Left, once leaving
-	leftAt    time.Time  // when leaving ends at the latest
-	left      bool       // nothing is left to do but to leave the view
-	departing bool       // it has told the others
-	remains   bool       // it is the last member, and waits for its supervisor
-	ended     bool       // it is no member, and will never be one
-
-	supervisorStopped bool
+	dropping bool // the supervisor drops the sessions of an incarnation that has ended
 }
 
 // Start spawns a node in the actor system of its supervisor. The PID stays valid: after the node has
@@ -75,9 +68,12 @@ func newNode(cfg *Config) *node {
 	n.members, n.shards = newMembership(n.base, n), newShards(n.base)
 	n.questions = newQuestions(n.base)
 	n.proxies = newProxies(n.base, n.questions)
-	n.routing = newRouting(n.base, n, n.proxies)
+	n.leaving = &leaving{base: n.base, members: n.members, shards: n.shards, end: n.endNode}
+	where := place{n.members, n.shards, n.leaving}
+	n.routing = newRouting(n.base, where, n.proxies)
 	n.events, n.bindings = newEvents(n.base), newBindings(cfg.Name, n.isThere)
-	n.serving = newServing(n.base, n, n.proxies, n.bindings)
+	n.serving = newServing(n.base, where, n.proxies, n.bindings)
+	n.leaving.routing, n.leaving.serving = n.routing, n.serving
 	n.gathering = &gathering{n.base, n.routing, n.bindings}
 	return n
 }
@@ -86,9 +82,7 @@ func newNode(cfg *Config) *node {
 func (n *node) Receive(c actor.Context) {
 	defer n.recoverBug(c)
 	n.handle(c)
-	if n.leaving != nil {
-		n.finishLeaving()
-	}
+	n.leaving.finish(n.dropping)
 }
 
 // handle handles lifecycle messages and commands, and gives the rest to onReport.
@@ -104,7 +98,8 @@ func (n *node) handle(c actor.Context) {
 		n.stopped()
 	case *actor.Terminated:
 		if msg.Who.Equal(n.cfg.Supervisor) {
-			n.onSupervisorStopped()
+			n.leaving.onSupervisorStopped()
+			n.quit()
 		}
 		ref := refs{}.Ref(msg.Who)
 		n.routing.cancelOwned(ref)
@@ -128,7 +123,7 @@ func (n *node) handle(c actor.Context) {
 
 // onCommand handles the commands of callers.
 func (n *node) onCommand(c actor.Context, cmd messages.Command) {
-	if n.left {
+	if n.leaving.left {
 		c.Forward(n.cfg.Supervisor) // which has stopped
 		return
 	}
@@ -216,7 +211,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *gatherDue:
 		n.gathering.onGatherDue(msg.of)
 	case *releaseDue:
-		n.shards.release(n.cfg.KeepOpen && (!n.isLast() || n.cfg.LeaveOpen)) // otherwise the last member closes its sessions
+		n.shards.release(n.cfg.KeepOpen && (!n.leaving.isLast() || n.cfg.LeaveOpen)) // otherwise the last member closes its sessions
 	case *shardsReleased:
 		if n.shards.onReleased(msg) {
 			n.beginShards()
@@ -232,15 +227,15 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *ListMembers:
 		n.mail.Send(c.Sender(), &Members{n.members.snapshot()})
 	case *Leave:
-		n.onLeave(c)
+		n.leaving.onLeave(c.Sender())
 	case *LeaveNow:
-		n.leftAt = time.Now()
+		n.leaving.leftAt = time.Now()
 	case *leaveDue:
-		n.onLeaveDue()
+		n.leaving.onLeaveDue()
 	case *flushDue:
-		n.onFlushDue()
+		n.leaving.onFlushDue()
 	case *endDue:
-		n.onEndDue()
+		n.leaving.onEndDue()
 	case *dropped:
 		n.onDropped(msg)
 	case *actor.DeadLetterResponse:
@@ -251,7 +246,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 
 // onTick does what is due now and then.
 func (n *node) onTick() {
-	if !n.ended {
+	if !n.leaving.ended {
 		n.bindings.sweep(time.Now())
 		n.members.onTick()
 	}

@@ -21,18 +21,25 @@ type routing struct {
 	closed    bool // nothing is routed any longer
 }
 
-// placing says where commands belong. The membership of a node does.
+// placing says where commands belong.
 type placing interface {
 	// ownerOf returns the other member that owns a shard, or whether it is this one. It is neither if the owner is not
 	// known, or if this member may not act.
 	ownerOf(shard int) (other *peer, own bool)
-	// serves reports whether a shard that this member owns is served here: the others have ceded it.
-	serves(shard int) bool
+	// Serves reports whether a shard that this member owns is served here: the others have ceded it.
+	Serves(shard int) bool
 	// whyFenced says why this member may not act, or returns "" if it may.
 	whyFenced() string
 	// leaves reports whether this member leaves the cluster, and isLast whether no other one is left.
 	leaves() bool
 	isLast() bool
+}
+
+// place is the placing of a node.
+type place struct {
+	*membership
+	*ownShards
+	*leaving
 }
 
 func newRouting(b *base, place placing, proxies *proxies) *routing {
@@ -116,7 +123,7 @@ func (r *routing) route(x *exchange) {
 
 // routeHere gives an exchange to the own supervisor, when the shard of its key is served here.
 func (r *routing) routeHere(x *exchange, number int) {
-	if !r.place.serves(number) {
+	if !r.place.Serves(number) {
 		r.wait(x)
 		return
 	}

@@ -110,7 +110,7 @@ func (s *serving) serve(from *peer, id uint64, cmd messages.Command, past histor
 		s.answerMoved(one, past)
 		return
 	}
-	if s.place.serves(number) || past.asksForList() {
+	if s.place.Serves(number) || past.asksForList() {
 		s.start(one)
 		return
 	}

@@ -34,7 +34,7 @@ type ownShards struct {
 	*base
 	*view.Shards // of the incarnation
 	incarnation  string
-	ownBits      ownedShards // those that it serves
+	ownBits      shardBits // those that it serves
 	toRelease    []int       // shards that have moved, until releaseDue
 	telling      bool        // tellDue is on its way
 }
@@ -77,24 +77,24 @@ func (s *ownShards) begin() []int {
 	return began
 }
 
-// ownedShards says which shards are served here. It may be read from any goroutine.
-type ownedShards struct {
+// shardBits says which shards are served here. It may be read from any goroutine.
+type shardBits struct {
 	shards int
 	words  []atomic.Uint64
 }
 
-func (o *ownedShards) init(shards int) {
+func (o *shardBits) init(shards int) {
 	o.shards, o.words = shards, make([]atomic.Uint64, (shards+63)/64)
 }
 
 // owns reports whether the shard of a key is served here.
-func (o *ownedShards) owns(key messages.Key) bool {
+func (o *shardBits) owns(key messages.Key) bool {
 	shard := ShardOf(key.Normal(), o.shards)
 	return o.words[shard/64].Load()&(1<<(shard%64)) != 0
 }
 
 // setAll notes that all shards are served, or that none is.
-func (o *ownedShards) setAll(are bool) {
+func (o *shardBits) setAll(are bool) {
 	var word uint64
 	if are {
 		word = ^word
@@ -105,7 +105,7 @@ func (o *ownedShards) setAll(are bool) {
 }
 
 // set notes that a shard is served, or is not.
-func (o *ownedShards) set(shard int, is bool) {
+func (o *shardBits) set(shard int, is bool) {
 	if is {
 		o.words[shard/64].Or(1 << (shard % 64))
 		return

@@ -235,7 +235,7 @@ func (p *process) leave() {
 // end ends a process once its node has, and raft does not need it.
 func (p *process) end() {
 	switch {
-	case !p.node.ended:
+	case !p.node.leaving.ended:
 	case p.host == nil || p.ending >= 20 || p.host.Leave():
 		p.left = true
 		return

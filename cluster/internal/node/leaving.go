@@ -1,0 +1,155 @@
+package node
+
+import (
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/cluster/internal/wire"
+)
+
+// leaves says that a member has left. Clean: each command that the member ran was answered.
+type leaves struct {
+	Clean bool `json:"clean"`
+}
+
+func init() { wire.Register[leaves]("leaves") }
+
+const (
+	// leavePause is how long a member that leaves waits until it looks again whether the others have all messages.
+	leavePause = 20 * time.Millisecond
+	// flushTime is how long the last messages of a member have to be sent.
+	flushTime = 200 * time.Millisecond
+)
+
+type (
+	// leaveDue says that it is time to look whether the member can leave.
+	leaveDue struct{ late }
+	// flushDue says that flushTime is over.
+	flushDue struct{ late }
+	// endDue says that the witness does not answer.
+	endDue struct{ late }
+)
+
+// leaving is how a member leaves the cluster.
+//
+//	inside ──onLeave──▶ leaving ──last call, or time over──▶ left ──flushed──▶ departing ──view──▶ ended
+type leaving struct {
+	*base
+	members *membership
+	shards  *ownShards
+	routing *routing
+	serving *serving
+	end     func() // ends the node
+
+	who       *actor.PID // who waits for Left, once leaving
+	leftAt    time.Time  // when leaving ends at the latest
+	left      bool       // nothing is left to do but to leave the view
+	departing bool       // it has told the others
+	remains   bool       // it is the last member, and waits for its supervisor
+	ended     bool       // it is no member, and will never be one
+
+	supervisorStopped bool
+}
+
+// onLeave leaves the cluster: the member asks for a view in which it owns nothing, hands its shards over, and waits for the
+// calls that are here.
+func (l *leaving) onLeave(who *actor.PID) {
+	l.who = who
+	switch {
+	case l.ended:
+		l.sayLeft()
+	case !l.left:
+		l.leftAt = time.Now().Add(l.closeTime())
+		l.members.leave()
+		l.onLeaveDue()
+	}
+}
+
+// leaves reports whether the member leaves the cluster.
+func (l *leaving) leaves() bool { return l.who != nil }
+
+// isLast reports whether the member leaves, and no other one is there that its calls could go to.
+func (l *leaving) isLast() bool { return l.who != nil && l.members.inside && l.members.owners.None() }
+
+// sayLeft answers who has the member leave.
+func (l *leaving) sayLeft() {
+	if l.who != nil {
+		l.mail.Send(l.who, &Left{})
+		l.who = nil
+	}
+}
+
+// onLeaveDue has [leaving.finish] called now and then.
+func (l *leaving) onLeaveDue() {
+	if l.who != nil && !l.left {
+		l.after(leavePause, &leaveDue{})
+	}
+}
+
+// finish has the member leave the view when nothing is left to do. It is called after each message; dropping says that the
+// supervisor drops the sessions of an incarnation that has ended.
+func (l *leaving) finish(dropping bool) {
+	if l.who == nil || l.left {
+		return
+	}
+	if (l.members.inside && l.cfg.Lease.Held() || dropping) && time.Now().Before(l.leftAt) {
+		self, _ := l.members.keeper.View().Member(l.members.id)
+		if dropping || !self.Leaving || len(l.routing.exchanges)+len(l.serving.all) > 0 || l.shards.Releasing() || !l.members.linksIdle() {
+			return
+		}
+	}
+	l.left = true
+	l.routing.leave()
+	if !l.members.inside {
+		l.end()
+		return
+	}
+	for _, p := range inOrder(l.members.peers) {
+		if p.alive() {
+			p.post(0, &leaves{Clean: len(l.serving.all) == 0 && p.link.Idle()}) // a large reply may still be on its way
+		}
+	}
+	l.after(flushTime, &flushDue{})
+}
+
+// onFlushDue has the member leave the view.
+func (l *leaving) onFlushDue() {
+	if l.ended {
+		return
+	}
+	l.departing = true
+	l.depart()
+	l.after(l.cfg.LeaseTime, &endDue{})
+}
+
+// depart asks for a view without this member. The last member stays until its supervisor has stopped: all sessions are its
+// own, also those that only the store knows.
+func (l *leaving) depart() {
+	if len(l.members.keeper.View().Members) == 1 && !l.supervisorStopped {
+		l.members.depart(false)
+		l.remains = true
+		l.shards.ownBits.setAll(true)
+		l.sayLeft()
+		return
+	}
+	l.remains = false
+	l.shards.ownBits.setAll(false)
+	l.members.depart(true)
+}
+
+// onEndDue ends a member that the witness does not answer. Its lease runs out, and the others remove it.
+func (l *leaving) onEndDue() {
+	if !l.ended && !l.remains {
+		l.end()
+	}
+}
+
+// onSupervisorStopped lets the last member leave the view.
+func (l *leaving) onSupervisorStopped() {
+	l.supervisorStopped = true
+	if l.departing && !l.ended {
+		l.depart()
+		l.after(l.cfg.LeaseTime, &endDue{})
+	}
+}

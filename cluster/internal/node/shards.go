@@ -35,8 +35,8 @@ type ownShards struct {
 	*view.Shards // of the incarnation
 	incarnation  string
 	ownBits      shardBits // those that it serves
-	toRelease    []int       // shards that have moved, until releaseDue
-	telling      bool        // tellDue is on its way
+	toRelease    []int     // shards that have moved, until releaseDue
+	telling      bool      // tellDue is on its way
 }
 
 func newShards(b *base) *ownShards {

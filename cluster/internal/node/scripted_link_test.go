@@ -236,11 +236,15 @@ func (l *scriptedLink) Idle() (is bool) {
 
 func (l *scriptedLink) Drop() {
 	l.locked(func() {
-		l.kept = false
-		for _, lane := range l.lanes {
+		far, _ := l.far()
+		for i, lane := range l.lanes {
+			if far != nil && l.kept && lane.accepted > 0 { // its stream ends: there may be another link to the same incarnation
+				far.lanes[i].lose(lane.accepted)
+			}
 			lane.writes = false
 			lane.box.Drop()
 		}
+		l.kept = false
 	})
 }
 

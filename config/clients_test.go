@@ -15,7 +15,7 @@ import (
 // loader reads the files of testdata.
 var loader = config.Loader{
 	LookupEnv: func(name string) (string, bool) {
-		value, ok := map[string]string{"API_KEY": "k", "DB_URL": "postgres://db", "USER_NAME": "ada"}[name]
+		value, ok := map[string]string{"API_KEY": "k", "CLIENT_ID": "id", "DB_URL": "postgres://db", "USER_NAME": "ada"}[name]
 		return value, ok
 	},
 	Variable: func(name string) (string, bool) {
@@ -62,7 +62,6 @@ func TestFilesOfOtherClientsAreRead(t *testing.T) {
 				{Name: "local", Command: "python", Args: []string{filepath.Join(here, "tools", "server.py"), "--user", "ada"}, Env: exampleEnv("strict")},
 				{Name: "remote", URL: "https://mcp.example.com/mcp", Headers: bearer},
 			},
-			warnings: []string{"mcpServers.remote.auth"},
 		},
 		// code.visualstudio.com/docs/copilot/reference/mcp-configuration, of May 2026.
 		".vscode/mcp.json": {
@@ -95,7 +94,7 @@ func TestFilesOfOtherClientsAreRead(t *testing.T) {
 				{Name: "stream", URL: "http://localhost:3000/mcp", Transport: "http", Headers: map[string]string{"X-Key": "key k"}},
 			},
 			tools:    map[string]toolset.Server{"python": {Name: "python", Allow: []string{"safe_tool", `read\[1]`}, Deny: []string{"dangerous_tool"}}},
-			warnings: []string{"general", "tools", "mcp.excluded[1]", "mcpServers.python.timeout", "mcpServers.python.trust", "mcpServers.stream.oauth"},
+			warnings: []string{"general", "tools", "mcp.excluded[1]", "mcpServers.python.timeout", "mcpServers.python.trust"},
 		},
 		// opencode.ai/v1/docs/mcp-servers.
 		"opencode.jsonc": {
@@ -109,7 +108,7 @@ func TestFilesOfOtherClientsAreRead(t *testing.T) {
 				"my.remote":  {Name: "my.remote", Deny: []string{"delete*"}},
 				"shell":      {Name: "shell", Deny: []string{"*"}},
 			},
-			warnings: []string{"theme", "server", "mcp.everything.timeout", "mcp.my.remote.oauth", "tools.write", "permission.edit", "permission.bash", "agent"},
+			warnings: []string{"theme", "server", "mcp.everything.timeout", "tools.write", "permission.edit", "permission.bash", "agent"},
 		},
 		// opencode.ai/v2/docs/mcp-servers.
 		"opencode_v2.jsonc": {

@@ -42,6 +42,9 @@
 //	setup: tool calls that run first on every new MCP session:
 //	    [{"tool": "login", "arguments": {"token": "${TOKEN}"}}]
 //	scope: the scope that its tools run in, in place of that of the toolset, such as shared
+//	oauth, auth: how to log in to a server at a URL, see [OAuth], an object with clientId, clientSecret, scopes (a list, or a text
+//	    with blanks), redirectUri or callbackPort, and enabled, also as Zed, LibreChat and Cursor write them: client_id,
+//	    CLIENT_ID, scope. false is no login. Use one of the two. Other fields have no effect
 //	displayName, slug, metadata: metadata of its tools
 //
 // A name with characters that a server may not have is changed, with a warning: "My Server"

@@ -18,6 +18,8 @@ type File struct {
 	// Tools has the tool filters and metadata of each of Supervisor.Servers, in the same
 	// order.
 	Tools []toolset.Server
+	// OAuth says how to log in, by the names of the servers of which the file says something.
+	OAuth map[string]OAuth
 	// Store is the path of the file that remembers sessions, for resume.Open. It is empty if
 	// the file has no store.
 	Store string
@@ -110,5 +112,5 @@ func (l Loader) reader(name string) *reader {
 	if l.LookupEnv == nil {
 		l.LookupEnv = os.LookupEnv
 	}
-	return &reader{loader: l, name: name, file: &File{}, names: map[string]*node{}, answers: map[string]string{}}
+	return &reader{loader: l, name: name, file: &File{OAuth: map[string]OAuth{}}, names: map[string]*node{}, answers: map[string]string{}}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +24,7 @@ type entry struct {
 
 	command, setup, metadata       *node
 	cleanup                        *node
+	oauth, auth                    *node // auth is Cursor's
 	limits                         *node
 	args                           arguments
 	kind, transport, transportType string // three names for the transport
@@ -47,7 +49,7 @@ func (e *entry) fields() map[string]any {
 		"protocolVersion": &e.server.ProtocolVersion,
 		"keepAlive":       &e.server.KeepAlive, "maxResult": &e.server.MaxResult, "noStream": &e.server.NoStream, "setup": &e.setup,
 		"customMethods": &e.server.CustomMethods, "customNotifications": &e.server.CustomNotifications,
-		"limits": &e.limits, "cleanup": &e.cleanup,
+		"limits": &e.limits, "cleanup": &e.cleanup, "oauth": &e.oauth, "auth": &e.auth,
 		"noCookies": &e.server.NoCookies, "insecureCredentials": &e.server.InsecureCredentials,
 		"disabled": &e.disabled, "enabled": &e.enabled,
 		"allow": &e.allow, "includeTools": &e.include, "enabledTools": &e.enabledTools, "tools": &e.listed,
@@ -84,6 +86,16 @@ func (r *reader) server(n *node) {
 		c := &e.server.Cleanup
 		r.strict(e.cleanup, map[string]any{"command": &c.Command, "args": &c.Args, "timeout": &c.Timeout, "records": &c.Records})
 	}
+	var login OAuth
+	for _, given := range []*node{e.oauth, e.auth} {
+		switch {
+		case given == nil:
+		case given == e.auth && e.oauth != nil:
+			r.fail(given, "conflicts with oauth: give one of them")
+		default:
+			login = r.oauth(given)
+		}
+	}
 	if e.metadata != nil && r.is(e.metadata, isObject) && len(e.metadata.items) > 0 {
 		e.tools.Metadata, _ = r.value(e.metadata, keepDollars).(map[string]any)
 	}
@@ -108,6 +120,9 @@ func (r *reader) server(n *node) {
 	}
 	r.file.Supervisor.Servers = append(r.file.Supervisor.Servers, e.server)
 	r.file.Tools = append(r.file.Tools, e.tools)
+	if !reflect.DeepEqual(login, OAuth{}) {
+		r.file.OAuth[e.server.Name] = login
+	}
 	r.entries = append(r.entries, n)
 }
 

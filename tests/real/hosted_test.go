@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -160,7 +161,11 @@ func (o *hosted) login(back func(*url.URL), flags ...string) (stderr, page strin
 func (o *hosted) startLogin(flags ...string) (address string, wait func() (stderr string, status int)) {
 	o.t.Helper()
 	var log bytes.Buffer
-	cmd := exec.Command(o.program, append([]string{"login", o.url}, flags...)...)
+	server := o.url
+	if slices.Contains(flags, "--config") {
+		server = "hosted"
+	}
+	cmd := exec.Command(o.program, append([]string{"login", server}, flags...)...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = o.env, &log, &log
 	require.NoError(o.t, cmd.Start())
 	wait = func() (string, int) {

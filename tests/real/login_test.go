@@ -70,6 +70,18 @@ func TestClientThatIsRegisteredIsUsed(t *testing.T) {
 	require.Equal(t, "given", o.kept().Client.ClientID)
 }
 
+// The client is in the file, as VS Code and others write it.
+func TestClientInAFileIsUsed(t *testing.T) {
+	o := newHosted(t, 3600)
+	require.NoError(t, os.WriteFile(o.config, fmt.Appendf(nil, `{"mcpServers": {"hosted": {"url": %q, "oauth": {"clientId": "given", "redirectUri": %q}}}}`, o.url, o.redirect), 0o600))
+	stderr, _, status := o.login(nil, "--config", o.config)
+	require.Zero(t, status, stderr)
+	require.Equal(t, "given", o.kept().Client.ClientID)
+	stdout, stderr, status := o.call()
+	require.Zero(t, status, stderr)
+	require.Equal(t, account+"\n", stdout)
+}
+
 // lines runs the batch runner, line by line.
 type lines struct {
 	cmd *exec.Cmd

@@ -20,7 +20,7 @@ import (
 
 // Inputs has the values of the inputs of a file of VS Code.
 type Inputs struct {
-	Input map[string]string `mapsep:"none" placeholder:"ID=VALUE" help:"Value of an input of a VS Code file. Other users may see it in the list of processes. On a terminal, the program asks for an input that is not given. Elsewhere, the servers that need it are left out."`
+	Input map[string]string `mapsep:"none" placeholder:"ID=VALUE" help:"Value of an input of a VS Code file."`
 }
 
 // interrupted is the exit status of a program that was interrupted.
@@ -55,7 +55,7 @@ func (i *inputs) load(path string) (*config.File, error) {
 	file, err := config.Loader{Input: i.value}.Load(path)
 	if err == nil {
 		i.logins.Options = func(server string) login.Options {
-			return login.Options{Remedy: "run: mcpactor login --config " + path + " " + server}
+			return login.Options{Off: file.OAuth[server].Off, Remedy: "run: mcpactor login --config " + path + " " + server}
 		}
 		i.logins.Attach(file.Supervisor.Servers)
 	}

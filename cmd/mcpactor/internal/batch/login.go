@@ -1,11 +1,13 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/url"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -24,37 +26,40 @@ type target struct {
 }
 
 // find returns the server. In a file, others do not matter.
-func (t *target) find(p *cli.Program) (mcpbridge.Server, error) {
+func (t *target) find(p *cli.Program) (srv mcpbridge.Server, said config.OAuth, err error) {
 	if t.Config == "" {
 		u, err := url.Parse(t.Server)
 		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-			return mcpbridge.Server{}, cli.Usagef("%q is no URL: give that of the server, or --config FILE", t.Server)
+			return srv, said, cli.Usagef("%q is no URL: give that of the server, or --config FILE", t.Server)
 		}
-		return mcpbridge.Server{Name: "server", URL: t.Server}, nil
+		return mcpbridge.Server{Name: "server", URL: t.Server}, said, nil
 	}
 	file, err := newInputs(t.Inputs, p).first(t.Config)
 	if err != nil {
-		return mcpbridge.Server{}, err
+		return srv, said, err
 	}
-	srv, err := serverIn(file, t.Server)
+	srv, err = serverIn(file, t.Server)
+	said = file.OAuth[srv.Name]
 	switch {
 	case err != nil:
-		return srv, err
+		return srv, said, err
 	case srv.URL == "" || srv.PerKey != nil:
-		return srv, cli.Usagef("%s: only a server at a URL without ${scope} has a login", t.Server)
+		return srv, said, cli.Usagef("%s: only a server at a URL without ${scope} has a login", t.Server)
 	case login.HasCredentials(&srv):
-		return srv, cli.Usagef("%s: has credentials in the file: remove them first", t.Server)
+		return srv, said, cli.Usagef("%s: has credentials in the file: remove them first", t.Server)
+	case said.Off:
+		return srv, said, cli.Usagef("%s: the file says that it has no login: change its oauth", t.Server)
 	}
-	return srv, nil
+	return srv, said, nil
 }
 
 // Login is the command that logs in to a server.
 type Login struct {
 	target
-	ClientID     string        `name:"client-id" placeholder:"ID" help:"The id of a client that is registered with the authorization server. Default: the program registers itself."`
-	ClientSecret string        `env:"MCPACTOR_CLIENT_SECRET" placeholder:"SECRET" help:"The secret of that client, if it has one. Better in the environment: $$MCPACTOR_CLIENT_SECRET."`
-	Redirect     string        `placeholder:"URL" help:"Where the browser comes back to, if the client has it registered. Default: http://127.0.0.1:0/callback, with any free port."`
-	Scope        []string      `placeholder:"SCOPE" help:"Ask for a scope besides those that the server names."`
+	ClientID     string        `name:"client-id" placeholder:"ID" help:"Id of a client that is registered. Default: the file's, or the program registers itself."`
+	ClientSecret string        `env:"MCPACTOR_CLIENT_SECRET" placeholder:"SECRET" help:"Its secret, if it has one. Better in the environment:"`
+	Redirect     string        `placeholder:"URL" help:"Where the browser comes back to. Default: the file's, or http://127.0.0.1:0/callback, with a free port."`
+	Scope        []string      `placeholder:"SCOPE" help:"Ask for a scope besides those of the server."`
 	Timeout      time.Duration `default:"5m" help:"How long to wait for the login. Default: 5m."`
 	LogLevel     string        `default:"error" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: error."`
 }
@@ -69,13 +74,14 @@ func (cmd *Login) Run(p *cli.Program) error {
 	if cmd.Redirect != "" && !comesBack(cmd.Redirect) {
 		return cli.Usagef("--redirect: %q is not of this form: http://127.0.0.1:PORT/PATH", cmd.Redirect)
 	}
-	srv, err := cmd.find(p)
+	srv, said, err := cmd.find(p)
 	if err != nil {
 		return err
 	}
 	one, err := login.New(srv.URL, login.Options{
 		Asking: login.Waiting, Err: p.Err, Timeout: cmd.Timeout, Remedy: "run the command again, or ask those who run the server",
-		ClientID: cmd.ClientID, ClientSecret: cmd.ClientSecret, Redirect: cmd.Redirect, Scopes: cmd.Scope,
+		ClientID: cmp.Or(cmd.ClientID, said.ClientID), ClientSecret: cmp.Or(cmd.ClientSecret, said.ClientSecret),
+		Redirect: cmp.Or(cmd.Redirect, said.Redirect), Scopes: slices.Concat(said.Scopes, cmd.Scope),
 	})
 	if err != nil {
 		return err
@@ -128,7 +134,7 @@ func (*Logout) Help() string {
 
 // Run forgets the login.
 func (cmd *Logout) Run(p *cli.Program) error {
-	srv, err := cmd.find(p)
+	srv, _, err := cmd.find(p)
 	if err != nil {
 		return err
 	}

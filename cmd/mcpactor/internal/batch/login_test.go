@@ -19,14 +19,15 @@ func TestLoginIsForServersWithoutOtherCredentials(t *testing.T) {
 		"hosted": {"url": "https://a.example/mcp"},
 		"command": {"command": "true"},
 		"scoped": {"url": "https://a.example/${scope}"},
+		"off": {"url": "https://b.example/mcp", "oauth": false},
 		"token": {"url": "https://a.example/mcp", "headers": {"Authorization": "Bearer secret"}}
 	}}`), 0o600))
 	p := &cli.Program{In: strings.NewReader(""), Out: io.Discard, Err: io.Discard}
 	for name, want := range map[string]string{
 		"hosted": "", "command": "only a server at a URL", "scoped": "only a server at a URL", "token": "has credentials in the file",
-		"hostde": `did you mean "hosted"`,
+		"off": "says that it has no login", "hostde": `did you mean "hosted"`,
 	} {
-		srv, err := (&target{Server: name, Config: file}).find(p)
+		srv, _, err := (&target{Server: name, Config: file}).find(p)
 		if want != "" {
 			require.ErrorContains(t, err, want)
 			continue
@@ -35,6 +36,11 @@ func TestLoginIsForServersWithoutOtherCredentials(t *testing.T) {
 		require.Equal(t, "https://a.example/mcp", srv.URL)
 		require.NotNil(t, srv.Auth)
 	}
-	_, err := (&target{Server: "hosted"}).find(p)
+	loaded, err := Load(file, Inputs{}, p)
+	require.NoError(t, err)
+	off, err := serverIn(loaded, "off")
+	require.NoError(t, err)
+	require.Nil(t, off.Auth, "nobody is told to log in")
+	_, _, err = (&target{Server: "hosted"}).find(p)
 	require.ErrorContains(t, err, "is no URL")
 }

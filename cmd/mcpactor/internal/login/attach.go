@@ -15,7 +15,7 @@ type Logins struct {
 	made    map[[2]string]*mcpbridge.OAuthCredentials
 }
 
-// Attach gives each server at a URL its login, unless the server has credentials of its own.
+// Attach gives each server at a URL its login, unless the server has credentials of its own or its login is off.
 func (l *Logins) Attach(servers []mcpbridge.Server) {
 	if l.made == nil {
 		l.made = map[[2]string]*mcpbridge.OAuthCredentials{}
@@ -26,8 +26,12 @@ func (l *Logins) Attach(servers []mcpbridge.Server) {
 			continue
 		}
 		id := [2]string{srv.Name, srv.URL}
+		o := l.Options(srv.Name)
+		if o.Off {
+			continue
+		}
 		if l.made[id] == nil {
-			one, err := New(srv.URL, l.Options(srv.Name))
+			one, err := New(srv.URL, o)
 			if err != nil { // there is no folder for logins
 				continue
 			}

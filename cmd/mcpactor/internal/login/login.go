@@ -37,6 +37,8 @@ const (
 
 // Options say how a person logs in.
 type Options struct {
+	// Off is true for a server that has no login.
+	Off bool
 	// Remedy says what a person has to do, in words.
 	Remedy string
 	Asking Asking

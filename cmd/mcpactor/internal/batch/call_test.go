@@ -61,14 +61,15 @@ func TestCallPrintsTheResultAndItsStatusSaysWhatHappened(t *testing.T) {
 
 func TestDoctorHasALineForEachServer(t *testing.T) {
 	config := configured(t, fmt.Sprintf(
-		`{"mcpServers": {"bad": {"command": "/no/such"}, "down": {"url": "http://127.0.0.1:1"}, "one": {"url": %q}}}`, served(t, newTools("a", "b"))))
+		`{"mcpServers": {"bad": {"command": "/no/such"}, "down": {"url": "http://127.0.0.1:1"}, "mute": {"command": "sleep", "args": ["60"]}, "one": {"url": %q}}}`, served(t, newTools("a", "b"))))
 	var out, log strings.Builder
-	require.Equal(t, cli.ExitFailed, run([]string{"doctor", "--config", config}, nil, &out, &log))
+	require.Equal(t, cli.ExitFailed, run([]string{"doctor", "--config", config, "--timeout", "3s"}, nil, &out, &log))
 	lines := squeezed(out.String())
-	require.Len(t, lines, 3)
+	require.Len(t, lines, 4)
 	require.Regexp(t, `^bad fails .*unavailable: .*no/such.*; check command`, lines[0])
-	require.Regexp(t, `^down fails .*connection refused`, lines[1])
-	require.Regexp(t, `^one works 20\d\d-\d\d-\d\d 2 tools \S+ test 1$`, lines[2])
+	require.Regexp(t, `^down fails .*connection refused; check that it runs, and url$`, lines[1])
+	require.Regexp(t, `^mute fails 3(\.\d+)?s deadline: there was no answer in 3s; run its command by hand to see what it says`, lines[2])
+	require.Regexp(t, `^one works 20\d\d-\d\d-\d\d 2 tools \S+ test 1$`, lines[3])
 	require.Empty(t, log.String())
 }
 

@@ -73,7 +73,7 @@ func (cmd *Doctor) Run(p *cli.Program) error {
 		took := d.took.Round(10 * time.Millisecond)
 		if d.err != nil {
 			failed = true
-			fmt.Fprintf(w, "%s\tfails\t\t\t\t%v\t%s\n", srv.Name, took, printable(causeOf(d.err)))
+			fmt.Fprintf(w, "%s\tfails\t\t\t\t%v\t%s\n", srv.Name, took, printable(cmd.advise(srv, d.err)))
 			continue
 		}
 		fmt.Fprintf(w, "%s\tworks\t%s\t%s\t%d tools\t%v\t%s\n", srv.Name, d.info.ProtocolVersion, loginOf(srv), d.tools, took, printable(describe(d.info)))
@@ -121,6 +121,25 @@ func loginOf(srv mcpbridge.Server) string {
 		return "logged in"
 	}
 	return ""
+}
+
+// advise returns why a server fails, and what to change: also where a call might succeed later.
+func (cmd *Doctor) advise(srv mcpbridge.Server, err error) string {
+	failure, ok := errors.AsType[*messages.Failure](err)
+	if !ok || failure.Remedy != "" {
+		return causeOf(err)
+	}
+	remedy := "; run its command by hand to see what it says"
+	if srv.URL != "" {
+		remedy = "; check that it runs, and url"
+	}
+	switch failure.Code {
+	case messages.CodeUnavailable:
+		return causeOf(err) + remedy
+	case messages.CodeDeadline:
+		return fmt.Sprintf("deadline: there was no answer in %v%s, or give it more --timeout", cmd.Timeout, remedy)
+	}
+	return causeOf(err)
 }
 
 // causeOf returns why a server fails, and what to change.

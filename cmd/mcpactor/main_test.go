@@ -50,6 +50,7 @@ func TestHelpFitsAScreenAndThatOfACommandExplainsEveryFlag(t *testing.T) {
 		require.Regexp(t, `(?m)^ +`+command+` .*[a-z]`, stdout)
 		status, its, _ := run(command, "--help")
 		require.Equal(t, cli.ExitOK, status)
+		require.LessOrEqual(t, strings.Count(its, "\n"), 42, command)
 		for _, flag := range flags {
 			require.Regexp(t, `(?m)^ +`+flag+`[= ].*[a-z]`, its)
 		}

@@ -39,7 +39,7 @@ type Call struct {
 	LogLevel  string        `default:"error" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: error."`
 	Server    string        `arg:"" help:"Name of the server."`
 	Tool      string        `arg:"" help:"Name of the tool, as the server has it."`
-	Arguments []string      `arg:"" optional:"" placeholder:"KEY=VALUE" help:"Arguments: KEY=text, KEY:=JSON, or one JSON object."`
+	Arguments []string      `arg:"" optional:"" placeholder:"KEY=VALUE" help:"Arguments: KEY=VALUE, where the tool says the type, KEY:=JSON, or one JSON object."`
 }
 
 // Help explains the exit status.
@@ -62,6 +62,9 @@ func (cmd *Call) Run(p *cli.Program) error {
 	ctx, cancel := context.WithTimeout(ctx, cmd.Timeout)
 	defer cancel()
 	done := waiting(p, func() string { return "waiting for " + cmd.Server })
+	if mayBeJSON(arguments) {
+		cmd.fit(ctx, i, arguments)
+	}
 	reply, err := i.sup.Client().CallTool(supervisor.WithQuiet(ctx, cmd.Quiet), cmd.Server, cmd.Scope, &mcp.CallToolParams{Name: cmd.Tool, Arguments: arguments})
 	done()
 	stopErr := i.stop(closeLimit)
@@ -111,32 +114,6 @@ func visibleOnTerminal(r rune) rune {
 		return -1
 	}
 	return r
-}
-
-// argumentsFrom reads the arguments of a tool.
-func argumentsFrom(words []string) (map[string]any, error) {
-	arguments := map[string]any{}
-	if len(words) == 1 && strings.HasPrefix(words[0], "{") {
-		if err := json.Unmarshal([]byte(words[0]), &arguments); err != nil {
-			return nil, fmt.Errorf("arguments: %w", err)
-		}
-		return arguments, nil
-	}
-	for _, word := range words {
-		name, value, found := strings.Cut(word, "=")
-		if !found || name == "" {
-			return nil, fmt.Errorf("%q: write KEY=text or KEY:=JSON", word)
-		}
-		if name, isJSON := strings.CutSuffix(name, ":"); isJSON {
-			if !json.Valid([]byte(value)) {
-				return nil, fmt.Errorf("%s: %q is no JSON", name, value)
-			}
-			arguments[name] = json.RawMessage(value)
-			continue
-		}
-		arguments[name] = value
-	}
-	return arguments, nil
 }
 
 // open starts a supervisor for a command that lasts a moment: no session is resumed or left open, and nobody waits for a

@@ -20,6 +20,15 @@ func TestCallPrintsTheResultAndItsStatusSaysWhatHappened(t *testing.T) {
 	mcp.AddTool(server, &mcp.Tool{Name: "given"}, func(_ context.Context, req *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "\x1b[2J" + string(req.Params.Arguments)}}}, nil, nil
 	})
+	type sum struct {
+		A    int     `json:"a"`
+		B    float64 `json:"b,omitempty"`
+		Text string  `json:"text,omitempty"`
+		Many []int   `json:"many,omitempty"`
+	}
+	mcp.AddTool(server, &mcp.Tool{Name: "typed"}, func(_ context.Context, req *mcp.CallToolRequest, _ sum) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(req.Params.Arguments)}}}, nil, nil
+	})
 	mcp.AddTool(server, &mcp.Tool{Name: "wrong"}, func(context.Context, *mcp.CallToolRequest, map[string]any) (*mcp.CallToolResult, any, error) {
 		return nil, nil, fmt.Errorf("no luck")
 	})
@@ -39,6 +48,11 @@ func TestCallPrintsTheResultAndItsStatusSaysWhatHappened(t *testing.T) {
 	require.NotContains(t, out, "\x1b")
 	_, out, _ = strings.Cut(out, "[2J")
 	require.JSONEq(t, `{"a":"1","b":[1],"c":"x=y"}`, out)
+	status, out, _ = call("one", "typed", "a=12345678901234567", "b=2.5", "text=1", "many=[1]")
+	require.Equal(t, cli.ExitOK, status, out)
+	require.Equal(t, `{"a":12345678901234567,"b":2.5,"many":[1],"text":"1"}`+"\n", out)
+	status, out, _ = call("one", "typed", `{"a": "1"}`)
+	require.Equal(t, exitToolError, status, "JSON is sent as it is: %s", out)
 	status, out, _ = call("one", "plain", "--json", `{"a":1}`)
 	require.Equal(t, cli.ExitOK, status)
 	require.True(t, json.Valid([]byte(out)))
@@ -71,6 +85,13 @@ func TestDoctorHasALineForEachServer(t *testing.T) {
 	require.Regexp(t, `^mute fails 3(\.\d+)?s deadline: there was no answer in 3s; run its command by hand to see what it says`, lines[2])
 	require.Regexp(t, `^one works 20\d\d-\d\d-\d\d 2 tools \S+ test 1$`, lines[3])
 	require.Empty(t, log.String())
+}
+
+func TestDoctorNamesServersWhoseInputsAreMissing(t *testing.T) {
+	config := configured(t, fmt.Sprintf(`{"servers": {"one": {"url": %q}, "lacks": {"url": "http://127.0.0.1:1", "headers": {"K": "${input:key}"}}}}`, served(t, newTools())))
+	var out, log strings.Builder
+	require.Equal(t, cli.ExitFailed, run([]string{"doctor", "--config", config}, nil, &out, &log))
+	require.Contains(t, out.String(), `servers.lacks.headers.K: the server is left out: it needs the input "key": give --input key=VALUE`)
 }
 
 func TestDoctorWarnsOfContainersThatOutliveTheirSessions(t *testing.T) {

@@ -84,6 +84,12 @@ func (cmd *Doctor) Run(p *cli.Program) error {
 			fmt.Fprintf(p.Out, "%s: %s\n", srv.Name, warning)
 		}
 	}
+	for _, warning := range i.Warnings {
+		if forGo.MatchString(warning.Text) { // its server is not among those above
+			failed = true
+			fmt.Fprintf(p.Out, "%s: %s\n", warning.Field, forUser(warning.Text))
+		}
+	}
 	switch {
 	case err != nil:
 		return err

@@ -5,6 +5,7 @@ GOLANGCI = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 # deadline exceeded" and no failing input (golang/go#75804).
 FUZZTIME ?= 5000x
 RACE ?=
+SHORT ?=
 SIMULATE ?= 5m
 SUITE ?=
 CUTS ?= 10
@@ -115,9 +116,9 @@ load: ## show the load test's figures: 1,000 keys, with and without faults
 	go test -run '^TestLoad' -v ./tests -load.keys=1000
 
 .PHONY: real
-real: ## run the tests with real servers, and clients behind mcpactor serve: needs Node, npm, Chromium and nginx, and installs what is missing; RACE=-race for the race detector
+real: ## run the tests with real servers, and clients behind mcpactor serve: needs Node, npm, Chromium and nginx, and installs what is missing; SHORT=-short leaves out most pairs of a client and a server, RACE=-race is for the race detector
 	tests/real/install
-	go test -timeout 20m $(RACE) -tags real ./tests/real
+	go test -timeout 20m $(RACE) $(SHORT) -tags real ./tests/real
 	go -C cluster test $(RACE) -tags real -run '^TestCertificatesForTrying' .
 
 .PHONY: containers

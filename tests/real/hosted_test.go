@@ -51,11 +51,8 @@ type hosted struct {
 // newHosted starts both servers. Access tokens last for some seconds.
 func newHosted(t *testing.T, seconds int) *hosted {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "mcpactor")
-	said, err := exec.Command("go", "build", "-o", program, "../../cmd/mcpactor").CombinedOutput()
-	require.NoError(t, err, string(said))
 	h := newHarness(t)
-	o := &hosted{harness: h, program: program, config: filepath.Join(h.dir, "servers.json")}
+	o := &hosted{harness: h, program: h.mcpactor(), config: filepath.Join(h.dir, "servers.json")}
 	mux := http.NewServeMux()
 	site := httptest.NewServer(mux)
 	h.t.Cleanup(func() {

@@ -2,12 +2,15 @@ package batch
 
 import (
 	"bufio"
+	"context"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -75,4 +78,35 @@ func TestInputIsAskedForOnATerminal(t *testing.T) {
 	n, err := program.Read(rest)
 	require.NoError(t, err)
 	require.Equal(t, "rest", strings.TrimSpace(string(rest[:n])))
+}
+
+// A whole command on a terminal: it asks, and the server gets the answer, which is not shown.
+func TestCommandOnATerminalAsksAndUsesTheAnswer(t *testing.T) {
+	server := newTools()
+	mcp.AddTool(server, &mcp.Tool{Name: "key"}, func(_ context.Context, req *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: req.Extra.Header.Get("X-Key")}}}, nil, nil
+	})
+	config := configured(t, fmt.Sprintf(`{"inputs": [{"id": "key", "type": "promptString", "description": "The key", "password": true}],
+		"servers": {"one": {"url": %q, "headers": {"X-Key": "${input:key}"}}}}`, served(t, server)))
+	user, program := openTerminal(t)
+	var out strings.Builder
+	status := make(chan int, 1)
+	go func() { status <- run([]string{"call", "--config", config, "one", "key"}, program, &out, program) }()
+	prompt := make([]byte, len("The key (key): "))
+	_, err := io.ReadFull(user, prompt)
+	require.NoError(t, err)
+	require.Equal(t, "The key (key): ", string(prompt))
+	require.Eventually(t, func() bool {
+		mode, err := unix.IoctlGetTermios(int(program.Fd()), unix.TCGETS)
+		return err == nil && mode.Lflag&unix.ECHO == 0
+	}, 10*time.Second, time.Millisecond)
+	_, err = user.WriteString("s3cret\n")
+	require.NoError(t, err)
+	require.Equal(t, cli.ExitOK, <-status)
+	require.Equal(t, "s3cret\n", out.String())
+	_, err = program.WriteString("END")
+	require.NoError(t, err)
+	shown, err := bufio.NewReader(user).ReadString('D')
+	require.NoError(t, err)
+	require.NotContains(t, shown, "s3cret")
 }

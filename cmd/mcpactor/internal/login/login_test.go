@@ -139,6 +139,25 @@ func TestTokenThatTheServerRefusesIsRefreshedUnlessAnotherProcessHas(t *testing.
 	require.Equal(t, "access-1", token.AccessToken)
 }
 
+// Some authorization servers never change the refresh token, and name it once.
+func TestRefreshTokenThatIsNotRepeatedIsKept(t *testing.T) {
+	s := newScripted(t)
+	s.answer = func(w http.ResponseWriter, _ url.Values) {
+		reply(w, 200, map[string]any{"access_token": "new", "token_type": "Bearer", "expires_in": 1}) // which is over at once
+	}
+	s.keep(t, "old", past)
+	l := s.login(t, Options{})
+	for range 2 {
+		token, err := l.Token()
+		require.NoError(t, err)
+		require.Equal(t, "new", token.AccessToken)
+	}
+	for _, form := range s.requests() {
+		require.Equal(t, "refresh-old", form.Get("refresh_token"))
+	}
+	require.Len(t, s.requests(), 2)
+}
+
 func TestRefusalToRefreshEndsTheLogin(t *testing.T) {
 	s := newScripted(t)
 	s.keep(t, "old", past)

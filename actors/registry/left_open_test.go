@@ -229,3 +229,47 @@ func TestASessionInTheStoreOfAnEarlierGenerationIsClosed(t *testing.T) {
 		require.Equal(t, []string{"", "id", ""}, s.dials)
 	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store, cfg.MaxSessions = s, s, 1 })
 }
+
+// reopening is a server with a session that cannot be closed, and the store with its record.
+type reopening struct {
+	oneRecord
+	resumed []*mcpbridge.Resume // by each dial of the key
+}
+
+func (r *reopening) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+	c := new(scripted).opensResumable()
+	c.isAttached = req.Resume != nil
+	if req.Key == r.key {
+		c.fails = errors.New("502")
+		if !req.Only {
+			r.resumed = append(r.resumed, req.Resume)
+		}
+	}
+	return c, nil
+}
+
+// Guarantee 5: a session that could not be closed is not resumed, but one that another process has opened since is.
+func TestALeftoverDoesNotKeepAnotherSessionOfItsKeyFromBeingResumed(t *testing.T) {
+	for name, other := range map[string]bool{"the record is that of the leftover": false, "the record is that of another session": true} {
+		t.Run(name, func(t *testing.T) {
+			s := &reopening{oneRecord: oneRecord{key: messages.Key{Server: "s", Scope: "stored"}, record: &mcpbridge.Record{}}}
+			inWatchedRegistry(t, func(w *watchedRegistry) {
+				require.IsType(t, &messages.ToolResult{}, <-w.call("stored", "fast").Reply)
+				require.NotEmpty(t, (<-w.send(&messages.CloseScope{Scope: "stored"}).Reply).(*messages.Closed).Left)
+				if other {
+					record := *s.record
+					record.SessionID, record.Generation = "other", 2
+					s.record = &record
+				}
+				require.IsType(t, &messages.ToolResult{}, <-w.call("stored", "fast").Reply)
+				require.Len(t, s.resumed, 2)
+				if !other {
+					require.Nil(t, s.resumed[1])
+					return
+				}
+				require.NotNil(t, s.resumed[1])
+				require.Equal(t, "other", s.resumed[1].SessionID)
+			}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store = s, s })
+		})
+	}
+}

@@ -39,6 +39,14 @@ func (l *leftovers) add(key messages.Key, left []contract.Leftover) {
 // has reports whether a key has leftovers.
 func (l *leftovers) has(key messages.Key) bool { return len(l.keys[key]) > 0 }
 
+// sessionIDs returns the ids of the leftovers of a key.
+func (l *leftovers) sessionIDs(key messages.Key) (ids []string) {
+	for _, one := range l.keys[key] {
+		ids = append(ids, one.SessionID())
+	}
+	return ids
+}
+
 // take removes and returns the leftovers of the keys that match. The time it takes is
 // bounded by the limit.
 func (l *leftovers) take(match func(messages.Key) bool) map[messages.Key][]contract.Leftover {

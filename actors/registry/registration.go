@@ -197,7 +197,7 @@ func (r *registry) sessionOf(c actor.Context, key messages.Key) *registration {
 	}
 	reg := &registration{key: key, server: r.servers[key.Server]}
 	r.joinTenant(reg)
-	r.start(c, reg, session.Spec{Generation: e.generation, Floor: r.generations.floor, NoResume: e.closesRecord() || r.leftovers.has(key)})
+	r.start(c, reg, session.Spec{Generation: e.generation, Floor: r.generations.floor, NoResume: e.closesRecord(), Leftovers: r.leftovers.sessionIDs(key)})
 	r.setState(reg, messages.StateWaiting)
 	e.current = reg
 	return reg

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -19,14 +20,15 @@ import (
 
 // dialAttempt is one attempt to open a connection. It runs in a goroutine of its own.
 type dialAttempt struct {
-	cfg      *contract.Config
-	limits   *mcpbridge.Limits
-	store    contract.KeyStore
-	noResume bool // the record in the store is not used to resume
-	req      mcpbridge.DialRequest
-	setup    []*mcp.CallToolParams
-	previous mcpbridge.Conn       // whose MCP session req resumes, or nil
-	ops      []messages.Operation // that apply the settings
+	cfg       *contract.Config
+	limits    *mcpbridge.Limits
+	store     contract.KeyStore
+	noResume  bool     // as in durable
+	leftovers []string // as in durable
+	req       mcpbridge.DialRequest
+	setup     []*mcp.CallToolParams
+	previous  mcpbridge.Conn       // whose MCP session req resumes, or nil
+	ops       []messages.Operation // that apply the settings
 
 	generation uint64 // of the previous MCP session
 	saved      bool   // the store has that MCP session
@@ -74,7 +76,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		if outdated && known.Valid() { // a process that did not know of ours may have left it open
 			contract.Leftover{Resume: &known.Resume}.Close(d.cfg, d.limits.CloseTimeout, d.req.Key)
 		}
-		if d.noResume || outdated || !known.Valid() {
+		if d.noResume || outdated || !known.Valid() || slices.Contains(d.leftovers, known.SessionID) {
 			known = nil
 		} else {
 			d.req.Resume, d.reopens = &known.Resume, true
@@ -149,7 +151,7 @@ func (s *session) onGrant(c actor.Context, msg *contract.Grant) {
 
 	self := &s.mailbox
 	d := dialAttempt{
-		cfg: s.cfg, limits: s.limits, store: s.store(), noResume: s.noResume, req: s.dialRequest(c), setup: s.server.Setup, ops: s.settings.Operations(), previous: s.resumable,
+		cfg: s.cfg, limits: s.limits, store: s.store(), noResume: s.noResume, leftovers: s.leftovers, req: s.dialRequest(c), setup: s.server.Setup, ops: s.settings.Operations(), previous: s.resumable,
 		generation: s.generation, saved: s.saved, floor: s.floor, reopens: s.wasOpen, stateless: s.stateless,
 	}
 	go func() {

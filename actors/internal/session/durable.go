@@ -27,6 +27,7 @@ type Spec struct {
 	Generation   uint64                // of the last MCP session of the key
 	Floor        uint64                // the first generation is higher, unless the store has a record to resume
 	NoResume     bool                  // the record in the store is of an MCP session that is being closed
+	Leftovers    []string              // the ids of MCP sessions that could not be closed, and are not resumed
 	Cleanup      *Cleanup              // the work of an actor that closes leftovers, or nil
 }
 
@@ -34,7 +35,7 @@ type Spec struct {
 func Props(spec Spec) (*actor.Props, *mailbox.Mailbox) {
 	d := &durable{
 		cfg: spec.Config, key: spec.Key, server: spec.Server, limits: spec.Limits, registry: spec.Registry, registration: spec.Registration,
-		bind: spec.Bind, generation: spec.Generation, floor: spec.Floor, noResume: spec.NoResume, cleanup: spec.Cleanup,
+		bind: spec.Bind, generation: spec.Generation, floor: spec.Floor, noResume: spec.NoResume, leftovers: spec.Leftovers, cleanup: spec.Cleanup,
 	}
 	d.mailbox.Parent = spec.Registry
 	return actor.PropsFromProducer(func() actor.Actor { return newSession(d) }, d.cfg.RunsOn(&d.mailbox)...), &d.mailbox
@@ -78,6 +79,7 @@ type durable struct {
 	saved        bool      // the store has the last MCP session
 	openedUnused bool      // the last connection was opened for no call, and no call came since
 	noResume     bool      // the record in the store is of an MCP session that is being closed
+	leftovers    []string  // the ids of MCP sessions that could not be closed, and are not resumed
 	openedAt     time.Time // when the last connection was opened
 	since        time.Time // when the last MCP session was opened
 

@@ -273,3 +273,16 @@ func TestALeftoverDoesNotKeepAnotherSessionOfItsKeyFromBeingResumed(t *testing.T
 		})
 	}
 }
+
+// Guarantee 8: a bug in the actor that closes what the store has of a key does not forget that session, which can be closed
+// again.
+func TestABugAsTheRecordIsLoadedDoesNotForgetTheSessionInTheStore(t *testing.T) {
+	s := &oneRecord{key: messages.Key{Server: "s", Scope: "stored"}}
+	s.record = &mcpbridge.Record{Resume: *(&resumable{}).Resume(), Generation: 3}
+	inWatchedRegistry(t, func(w *watchedRegistry) {
+		require.Len(t, (<-w.send(&messages.CloseScope{Scope: "stored"}).Reply).(*messages.Closed).Left, 1)
+		require.True(t, s.record.Valid())
+		require.Empty(t, (<-w.send(&messages.CloseScope{Scope: "stored"}).Reply).(*messages.Closed).Left)
+		require.False(t, s.record.Valid())
+	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store, cfg.Probe = s, s, plant("*session.recordLoaded", 0) })
+}

@@ -58,6 +58,8 @@ func (s *session) answerAfterBug(c actor.Context) {
 		s.drainOrder = msg
 	case *timerFired:
 		s.wakeTimer = nil
+	case *recordLoaded:
+		s.cleanup.keep(msg.record)
 	case *leftoversClosed:
 		s.cleanup.runs = false
 	}

@@ -24,6 +24,13 @@ type Cleanup struct {
 	runs       bool              // leftoversClosed will come
 }
 
+// keep keeps the record of the store, if its MCP session is to be closed.
+func (w *Cleanup) keep(record *mcpbridge.Record) {
+	if record != nil && record.Valid() && (!w.Leave || w.has(record.SessionID)) {
+		w.record = record
+	}
+}
+
 // has reports whether an MCP session is one of the leftovers.
 func (w *Cleanup) has(sessionID string) bool {
 	return slices.ContainsFunc(w.Leftovers, func(one contract.Leftover) bool { return one.SessionID() == sessionID })
@@ -106,11 +113,8 @@ func (s *session) cleanupDone(c actor.Context) {
 
 // onRecordLoaded asks for a grant, as for a dial. A key without leftovers needs none.
 func (s *session) onRecordLoaded(c actor.Context, record *mcpbridge.Record) {
-	if record != nil {
+	if s.cleanup.keep(record); record != nil {
 		s.generation = max(s.generation, record.Generation)
-		if record.Valid() && (!s.cleanup.Leave || s.cleanup.has(record.SessionID)) {
-			s.cleanup.record = record
-		}
 	}
 	if len(s.cleanup.Leftovers) == 0 && s.cleanup.record == nil {
 		s.finishCleanup(c, &leftoversClosed{})

@@ -345,7 +345,7 @@ func (s *simulation) reload() {
 		servers[name] = srv
 	}
 	s.world.changed[name] = true
-	s.excuse("its server was changed", func(of *served) bool { return of.key.Server == name && (s.isKept(of) || s.cfg.LeaveOpen) })
+	s.excuse("its server was changed", func(of *served) bool { return of.key.Server == name && (s.isKept(of) || s.isLeaving(of)) })
 	list := []mcpbridge.Server{}
 	for _, name := range serverNames {
 		if srv, there := servers[name]; there {

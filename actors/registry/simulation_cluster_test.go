@@ -16,6 +16,7 @@ import (
 type ownership struct {
 	of     map[string]*supervisor // by scope
 	moving map[string]*supervisor // by scope: the one that hands it over, while it has no owner
+	leaves map[string]bool        // by scope: its sessions stay open when it moves, or has moved last
 }
 
 // scopesOf returns the scopes of a supervisor.
@@ -57,7 +58,7 @@ func (s *simulation) move(scope string, leave bool) {
 	}
 	s.logf("%s of %s moves", scope, from.name)
 	delete(s.owners.of, scope)
-	s.owners.moving[scope] = from
+	s.owners.moving[scope], s.owners.leaves[scope] = from, leave
 	release := &protocol.Release{Match: func(key messages.Key) bool { return key.Scope == scope }, Leave: leave, Now: s.n(4) == 1}
 	s.send(from, release, "release "+s.nextID(), from.registry.closeTime()+time.Second, func(any) {
 		if s.owners.moving[scope] != from {
@@ -74,6 +75,13 @@ func (s *simulation) move(scope string, leave bool) {
 		s.owners.of[scope] = takes[s.n(len(takes))]
 		s.crossed("a scope has moved")
 	})
+}
+
+// isLeaving reports whether a session is about to be left open. Then only the store has it, and nobody can close it on a
+// server that is not configured any more.
+func (s *simulation) isLeaving(of *served) bool {
+	moves := s.owners.moving[of.key.Scope] != nil && s.owners.leaves[of.key.Scope]
+	return moves || s.cfg.LeaveOpen && of.by != nil && of.by.stopping
 }
 
 // router sends the calls that supervisors hand back to those that have their keys, as the nodes of a cluster do.

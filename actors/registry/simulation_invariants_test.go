@@ -319,7 +319,8 @@ func (s *simulation) onRead(by *mailbox.Mailbox, message any) {
 			s.crossed("a session was granted a dial as it became idle")
 		}
 	case *contract.DialAbandoned:
-		if reg := registrationOf(msg.Of); reg.Probing {
+		reg := registrationOf(msg.Of)
+		if s.supervisorOf(by).order.abandoned[reg] = true; reg.Probing {
 			s.crossed("a probe was abandoned")
 		}
 	case *contract.CallsHandedBack:

@@ -19,7 +19,8 @@ type order struct {
 	looks  map[*registration]seen
 	passed map[turns]int // how often one was served since it was the turn of the other
 
-	wasDown map[*admission.Place]bool // those that wait there may have changed their order
+	wasDown   map[*admission.Place]bool // those that wait there may have changed their order
+	abandoned map[*registration]bool    // those whose dial has ended because it was abandoned, which is no use
 }
 
 // seen is what changes when a session is used.
@@ -55,7 +56,7 @@ func (p *supervisor) use(key messages.Key) {
 
 // newOrder returns the order of a supervisor without sessions.
 func newOrder() order {
-	return order{map[*registration]int{}, map[*registration]int{}, map[*registration]seen{}, map[turns]int{}, map[*admission.Place]bool{}}
+	return order{map[*registration]int{}, map[*registration]int{}, map[*registration]seen{}, map[turns]int{}, map[*admission.Place]bool{}, map[*registration]bool{}}
 }
 
 // checkOrder looks at what a step has changed.
@@ -67,6 +68,10 @@ func (p *supervisor) checkOrder() {
 		}
 		before := o.looks[reg]
 		now := seen{reg.calls, reg.outstanding, reg.stateSince, reg.Dialing, reg.DialedAt, reg.Pinned, reg.Held, p.mayDial(reg, all)}
+		if o.abandoned[reg] && before.dialing && !now.dialing {
+			before.dialing, before.stateSince = now.dialing, now.stateSince
+			delete(o.abandoned, reg)
+		}
 		unlike := now
 		if unlike.mayDial = before.mayDial; unlike != before && !reg.Draining {
 			o.used[reg] = p.s.steps
@@ -94,6 +99,7 @@ func (p *supervisor) checkOrder() {
 	gone := func(reg *registration) bool { return p.registry.registrations[reg.pid.Id] != reg }
 	maps.DeleteFunc(o.used, func(reg *registration, _ int) bool { return gone(reg) })
 	maps.DeleteFunc(o.queued, func(reg *registration, _ int) bool { return gone(reg) })
+	maps.DeleteFunc(o.abandoned, func(reg *registration, _ bool) bool { return gone(reg) })
 	maps.DeleteFunc(o.looks, func(reg *registration, _ seen) bool { return gone(reg) })
 }
 

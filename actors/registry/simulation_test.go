@@ -171,7 +171,7 @@ func (s *simulation) start() {
 		s.remember()
 	}
 	s.isCluster = s.most > 1
-	s.owners = ownership{map[string]*supervisor{}, map[string]*supervisor{}}
+	s.owners = ownership{map[string]*supervisor{}, map[string]*supervisor{}, map[string]bool{}}
 	s.logf("sessions %d, in flight %d, waiting %d, dials %d, per tenant %d, interceptors %v, store %v, leave open %v, fail fast %v, processes %d", s.cfg.MaxSessions, s.cfg.MaxInFlight,
 		s.cfg.MaxWaiting, s.maxDials, s.cfg.MaxSessionsPerTenant, s.intercepts, s.store != nil, s.cfg.LeaveOpen, s.cfg.FailFast, s.most)
 	for range s.most {

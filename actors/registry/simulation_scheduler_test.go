@@ -1,15 +1,14 @@
 package registry
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"reflect"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing/synctest"
@@ -24,10 +23,10 @@ import (
 // of the test, and lets time pass.
 type scheduler struct {
 	*tape
-	self    uint64        // its goroutine
-	acting  atomic.Bool   // it runs itself
-	holder  atomic.Uint64 // the goroutine of the actor whose turn it is, or 0
-	pauses  int           // the post at which that actor lets others run; 0 is none
+	self    uintptr       // the origin of its goroutine
+	actors  uintptr       // that of all actors, of which one runs at a time
+	acting  atomic.Bool   // the scheduler runs itself
+	pauses  int           // the post at which the actor that runs lets others run; 0 is none
 	arrived chan struct{} // has an element when a goroutine has come to wait
 
 	mu    sync.Mutex
@@ -60,16 +59,20 @@ type turn struct {
 	chosen  chan struct{}
 }
 
-// goroutine returns the number of the goroutine that calls it.
-func goroutine() uint64 {
-	var b [32]byte
-	text := bytes.TrimPrefix(b[:runtime.Stack(b[:], false)], []byte("goroutine "))
-	id, _ := strconv.ParseUint(string(text[:bytes.IndexByte(text, ' ')]), 10, 64)
-	return id
+// origin returns the function that the goroutine that calls it has begun with: the kind of the goroutine.
+func origin() uintptr {
+	var stack [256]uintptr
+	depth := runtime.Callers(0, stack[:]) // ends with runtime.goexit
+	return runtime.FuncForPC(stack[depth-2]).Entry()
 }
 
-// Schedule runs what waits for its turn by itself, or runs beside the actors.
-func (s *scheduler) Schedule(f func()) { go f() }
+// Schedule runs an actor, which waits for its turn by itself.
+func (s *scheduler) Schedule(f func()) {
+	if s.actors == 0 {
+		s.actors = reflect.ValueOf(f).Pointer()
+	}
+	go f()
+}
 
 // Throughput is without a limit, because there is a turn for each message.
 func (s *scheduler) Throughput() int { return 1 << 30 }
@@ -77,15 +80,10 @@ func (s *scheduler) Throughput() int { return 1 << 30 }
 // Posting waits for the turn of a goroutine that is not an actor. An actor posts in its turn.
 func (s *scheduler) Posting(to *mailbox.Mailbox, message any) {
 	t := &turn{mailbox: to, label: describe(message)}
-	holder := s.holder.Load()
-	if s.acting.Load() { // goroutines that it wakes may post as well
-		holder = s.self
-	}
-	switch {
-	case holder == 0 || holder != goroutine():
-	case holder == s.self:
+	switch acting, by := s.acting.Load(), origin(); {
+	case acting && by == s.self: // goroutines that it wakes may post as well
 		return
-	default:
+	case !acting && by == s.actors:
 		if s.pauses == 0 {
 			return
 		}
@@ -124,9 +122,6 @@ func (s *scheduler) wait(t *turn) {
 	s.mu.Unlock()
 	s.arrive()
 	<-t.chosen
-	if t.actor {
-		s.holder.Store(goroutine())
-	}
 }
 
 // arrive ends a sleep of the scheduler.
@@ -205,7 +200,6 @@ func (s *scheduler) step(may func(*turn) bool) bool {
 	s.acting.Store(false)
 	t.chosen <- struct{}{}
 	synctest.Wait()
-	s.holder.Store(0)
 	s.acting.Store(true)
 	return true
 }

@@ -200,7 +200,7 @@ func (s *simulation) kill(p *supervisor) {
 		}
 	}
 	for _, of := range s.sessions {
-		if (of.by == p || p.registry.leftovers.has(of.key)) && (!s.isStored(of) || s.changed[of.key.Server]) {
+		if (of.by == p || p.hasLeftovers(of.key)) && (!s.isStored(of) || s.changed[of.key.Server]) {
 			of.excuse = "its process was killed, and nobody else has its record, or its configuration"
 		}
 	}
@@ -215,6 +215,21 @@ func (s *simulation) kill(p *supervisor) {
 	}
 	s.replace(p)
 	s.router.lose(p)
+}
+
+// hasLeftovers reports whether the process knows MCP sessions of a key that could not be closed, perhaps in a close command.
+func (p *supervisor) hasLeftovers(key messages.Key) bool {
+	for closing := range p.registry.closings.all.All() {
+		if len(closing.leftovers[key]) > 0 {
+			return true
+		}
+	}
+	for _, reg := range p.registry.registrations {
+		if reg.key == key && len(reg.leftovers) > 0 {
+			return true
+		}
+	}
+	return p.registry.leftovers.has(key)
 }
 
 // replace gives the keys of a supervisor that ends to others, or to a new one.

@@ -133,7 +133,7 @@ var simulatedSystem = sync.OnceValue(func() *actor.ActorSystem {
 func (s *simulation) start() {
 	s.part()
 	s.acting.Store(true)
-	s.scheduler.self, s.arrived, s.began = goroutine(), make(chan struct{}, 1), time.Now()
+	s.scheduler.self, s.arrived, s.began = origin(), make(chan struct{}, 1), time.Now()
 	s.scheduler.names, s.nameOf, s.in, s.observe = map[*mailbox.Mailbox]string{}, s.nameOfMailbox, s.supervisorOf, s.onRead
 	s.codes, s.twice, s.lost, s.crossings = map[messages.Code]int{}, map[string]bool{}, map[string]bool{}, map[string]int{}
 	s.dials, s.sessionOf, s.generations = map[*mailbox.Mailbox]bool{}, map[generation]*served{}, map[messages.Key]messages.Stamp{}

@@ -43,7 +43,7 @@ func TestFilesOfTheBridgeNeedEachOtherOneWay(t *testing.T) {
 var imports = []struct{ of, may string }{
 	// What several rooms share, and what needs nothing of them.
 	{"internal/caller internal/dispatch internal/door internal/freeport internal/guard internal/nearest internal/schedule", ""},
-	{"internal/schemas internal/visible internal/wellformed", ""},
+	{"internal/mcpserver internal/schemas internal/visible internal/wellformed", ""},
 	{"internal/relay", "internal/dispatch"},
 
 	// What is said.
@@ -97,6 +97,8 @@ var imports = []struct{ of, may string }{
 		"internal/protocol internal/relay internal/results internal/tracecontext"}, // the module cluster has the rest
 	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/caller internal/guard internal/nearest internal/relay internal/storelimit internal/tracecontext internal/visible"},
 	{"config", "mcpbridge messages supervisor toolset internal/nearest internal/wellformed"},
+
+	{"internal/gateway", "mcpbridge messages supervisor toolset internal/mcpserver"},
 
 	// Programs, and what tests them.
 	{"tests/... cmd/... docs/...", "actors config mcpbridge mcpbridge/dialer messages supervisor/... toolset/... resume/... " +

@@ -1,3 +1,4 @@
+// Package serve is the command that is an MCP server for other clients, in front of a server or of those of a configuration.
 package serve
 
 import (
@@ -23,6 +24,8 @@ import (
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/batch"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
 	"github.com/mcpactor/mcpactor/config"
+	"github.com/mcpactor/mcpactor/internal/gateway"
+	"github.com/mcpactor/mcpactor/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/toolset"
@@ -61,42 +64,44 @@ func (cmd *Serve) Run(p *cli.Program) error {
 	}
 	cfg.Supervisor.Logger = cli.NewLogger(p.Err, cmd.LogLevel)
 	if !cmd.NoCache {
-		cfg.Lists = openLists()
+		if cache, err := os.UserCacheDir(); err == nil {
+			cfg.Lists = &gateway.ListStore{Folder: filepath.Join(cache, "mcpactor", "lists")}
+		}
 	}
 	signal.Ignore(syscall.SIGPIPE) // the end of the client must not end the process before the sessions
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	g, err := start(actor.NewActorSystem(supervisor.WithSystemLogger(cfg.Supervisor.Logger)), cfg)
+	g, err := gateway.Start(actor.NewActorSystem(supervisor.WithSystemLogger(cfg.Supervisor.Logger)), cfg)
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
 	if cmd.Listen != "" {
-		return errors.Join(cmd.listen(ctx, p, g), g.stop())
+		return errors.Join(cmd.listen(ctx, p, g), g.Stop())
 	}
-	return errors.Join(g.serveStdio(ctx, p.In, p.Out), g.stop())
+	return errors.Join(mcpserver.ServeStdio(ctx, p.In, p.Out, g.Accept), g.Stop())
 }
 
 // listen serves clients over HTTP until ctx ends.
-func (cmd *Serve) listen(ctx context.Context, p *cli.Program, g *gateway) error {
+func (cmd *Serve) listen(ctx context.Context, p *cli.Program, g *gateway.Gateway) error {
 	host, _, err := net.SplitHostPort(cmd.Listen)
 	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return cli.Usagef("--listen: %q is not on this machine: use 127.0.0.1:PORT", cmd.Listen)
 	}
-	e := &endpoint{g: g, token: cmd.Token, links: map[string]*httpLink{}}
-	web, err := cli.Serve(cmd.Listen, g.sup, g.sup, false, func(mux *http.ServeMux) { mux.Handle(endpointPath, e) })
+	e := &mcpserver.HTTP{Token: cmd.Token, Accept: g.Accept}
+	web, err := cli.Serve(cmd.Listen, g.Supervisor(), g.Supervisor(), false, func(mux *http.ServeMux) { mux.Handle(endpointPath, e) })
 	if err != nil {
 		return err
 	}
 	p.Errorf("clients connect to %s; the sessions are shown at %s", strings.TrimSuffix(web.URL, cli.PagePath)+endpointPath, web.URL)
 	<-ctx.Done()
-	e.close()
+	e.Close()
 	web.Close()
 	return nil
 }
 
 // config returns what is served.
-func (cmd *Serve) config(p *cli.Program) (cfg Config, err error) {
+func (cmd *Serve) config(p *cli.Program) (cfg gateway.Config, err error) {
 	if len(cmd.Server) > 0 && cmd.Server[0] == "--" { // kong passes it through
 		cmd.Server = cmd.Server[1:]
 	}
@@ -118,7 +123,7 @@ func (cmd *Serve) config(p *cli.Program) (cfg Config, err error) {
 		if err != nil {
 			return cfg, err
 		}
-		cfg = Config{Supervisor: supervisor.Config{Servers: []mcpbridge.Server{srv}}, Tools: []toolset.Server{{Name: srv.Name}}}
+		cfg = gateway.Config{Supervisor: supervisor.Config{Servers: []mcpbridge.Server{srv}}, Tools: []toolset.Server{{Name: srv.Name}}}
 		cfg.Attach = func(servers []mcpbridge.Server, loggedIn func()) {
 			logins := login.Logins{Options: func(string) login.Options {
 				return login.Options{Asking: login.Once, Err: p.Err, Timeout: loginPatience, Done: loggedIn, Remedy: loginRemedy}
@@ -143,12 +148,15 @@ const (
 	loginRemedy   = "log in in the browser that mcpactor has opened, or run: mcpactor login URL"
 )
 
+// endpointPath is where clients reach the endpoint.
+const endpointPath = "/mcp"
+
 // shared is the scope of sessions that clients share.
 const shared = "shared"
 
 // fromFile returns the servers of a configuration file. Their sessions end with their clients, so that nothing is resumed.
-func fromFile(file *config.File) Config {
-	cfg := Config{Supervisor: file.Supervisor, Tools: file.Tools, Prefixed: true}
+func fromFile(file *config.File) gateway.Config {
+	cfg := gateway.Config{Supervisor: file.Supervisor, Tools: file.Tools, Prefixed: true}
 	cfg.Supervisor.LeaveOpen, cfg.Supervisor.Store = false, nil
 	return cfg
 }
@@ -170,7 +178,7 @@ func (cmd *Serve) server() (mcpbridge.Server, error) {
 	if err != nil || u.Host == "" {
 		return mcpbridge.Server{}, cli.Usagef("the URL is malformed")
 	}
-	srv := mcpbridge.Server{Name: plain(u.Hostname()), URL: first, Headers: map[string]string{}}
+	srv := mcpbridge.Server{Name: gateway.Plain(u.Hostname()), URL: first, Headers: map[string]string{}}
 	for name, value := range cmd.Header {
 		if srv.Headers[name], err = expand(value); err != nil {
 			return srv, cli.Usagef("--header: %s: %w", name, err)
@@ -224,7 +232,7 @@ func nameOf(command []string) string {
 	if before, _, versioned := strings.Cut(name, "@"); versioned && before != "" {
 		name = before
 	}
-	if name = plain(name); name == "" {
+	if name = gateway.Plain(name); name == "" {
 		return "server"
 	}
 	return name

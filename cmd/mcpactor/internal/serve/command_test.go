@@ -10,14 +10,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/internal/gateway"
 )
 
 // parsed returns what a command line serves.
-func parsed(t *testing.T, args ...string) (cfg Config, err error) {
+func parsed(t *testing.T, args ...string) (cfg gateway.Config, err error) {
 	var program struct {
 		Serve probe `cmd:""`
 	}
-	program.Serve.seen = func(c Config, e error) { cfg, err = c, e }
+	program.Serve.seen = func(c gateway.Config, e error) { cfg, err = c, e }
 	var log bytes.Buffer
 	p := &cli.Program{Name: "mcpactor", In: &bytes.Buffer{}, Out: &log, Err: &log}
 	require.Equal(t, cli.ExitOK, p.Run(&program, append([]string{"serve"}, args...)), log.String())
@@ -27,7 +28,7 @@ func parsed(t *testing.T, args ...string) (cfg Config, err error) {
 // probe is the command, which serves nothing.
 type probe struct {
 	Serve `embed:""`
-	seen  func(Config, error)
+	seen  func(gateway.Config, error)
 }
 
 func (p *probe) Run(program *cli.Program) error {

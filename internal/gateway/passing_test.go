@@ -1,4 +1,4 @@
-package serve
+package gateway
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
@@ -25,7 +26,7 @@ func TestEachRevisionIsSpokenOnBothSides(t *testing.T) {
 		})
 		w := newWorld(t, nil, mcpbridge.Server{Name: "s", InMemory: s})
 		defer w.stop()
-		for _, revision := range revisions {
+		for _, revision := range mcpserver.Revisions {
 			r := w.raw()
 			answer := r.ask(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"`+revision+`","capabilities":{},"clientInfo":{"name":"asker","version":"1"}}}`, "1")
 			require.Contains(t, string(answer.Result), `"protocolVersion":"`+revision+`"`)
@@ -44,7 +45,7 @@ func TestSubscriptionIsPutBackWithAnUpdate(t *testing.T) {
 		require.Equal(w, 1, e.Count("resources/subscribe"))
 		require.NoError(w, e.Restart())
 		require.Nil(w, r.ask(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"count"}}`, "2").Error)
-		updated := r.await(func(m *message) bool { return m.Method == "notifications/resources/updated" })
+		updated := r.await(func(m *mcpserver.Message) bool { return m.Method == "notifications/resources/updated" })
 		require.JSONEq(w, `{"uri":"file:///one"}`, string(updated.Params))
 		require.Equal(w, 2, e.Count("resources/subscribe"))
 	})
@@ -61,7 +62,7 @@ func TestLogLevelIsSetBeforeTheFirstCall(t *testing.T) {
 		require.NotNil(t, r.ask(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"loud"}}`, "1").Error)
 		require.Nil(t, r.ask(`{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"debug"}}`, "2").Error)
 		r.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"talk","arguments":{},"_meta":{"progressToken":1}}}`)
-		said := r.await(func(m *message) bool { return m.Method == "notifications/message" })
+		said := r.await(func(m *mcpserver.Message) bool { return m.Method == "notifications/message" })
 		require.JSONEq(t, `{"level":"info","data":"word"}`, string(said.Params))
 	})
 }

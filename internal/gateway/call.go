@@ -1,4 +1,4 @@
-package serve
+package gateway
 
 import (
 	"encoding/json"
@@ -8,15 +8,16 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
 // run runs an operation for a request, whose further parameters are extra.
-func (c *client) run(r *request, s *served, extra map[string]json.RawMessage, command func(messages.Header) messages.Operation) (messages.Result, error) {
+func (c *client) run(r *mcpserver.Request, s *served, extra map[string]json.RawMessage, command func(messages.Header) messages.Operation) (messages.Result, error) {
 	h := s.header(patience)
-	s.applyLevel(r.ctx, h)
+	s.applyLevel(r.Context, h)
 	h.Extra, h.Quiet = extra, c.g.cfg.Quiet
 	c.mu.Lock()
 	c.operations[h.ID] = r
@@ -26,10 +27,10 @@ func (c *client) run(r *request, s *served, extra map[string]json.RawMessage, co
 		delete(c.operations, h.ID)
 		c.mu.Unlock()
 	}()
-	ctx := r.ctx
-	if token := objectOf(objectOf(r.Params)["_meta"])["progressToken"]; token != nil {
+	ctx := r.Context
+	if token := mcpserver.ObjectOf(mcpserver.ObjectOf(r.Params)["_meta"])["progressToken"]; token != nil {
 		ctx = supervisor.WithProgress(ctx, func(p *messages.Progress) {
-			c.notify("notifications/progress", objectOf(p.Verbatim).with("progressToken", token), r.ID)
+			c.Notify("notifications/progress", mcpserver.ObjectOf(p.Verbatim).With("progressToken", token), r.ID)
 		})
 	}
 	reply, err := c.g.do.Do(ctx, command(h))
@@ -50,7 +51,7 @@ func (c *client) requestOf(operation string) json.RawMessage {
 }
 
 // metaOf returns the _meta of parameters for a server, whose progress has a token of its own.
-func metaOf(params object) (meta mcp.Meta) {
+func metaOf(params mcpserver.Object) (meta mcp.Meta) {
 	json.Unmarshal(params["_meta"], &meta) //nolint:errcheck // a server need not see it then
 	delete(meta, "progressToken")
 	if len(meta) == 0 {
@@ -60,20 +61,20 @@ func metaOf(params object) (meta mcp.Meta) {
 }
 
 // callTool calls a tool. What fails otherwise than by an error of the server is told to the model in words.
-func (c *client) callTool(r *request, params object) (any, error) {
-	public := params.text("name")
-	s, name, err := c.find(r.ctx, "tools/list", public)
+func (c *client) callTool(r *mcpserver.Request, params mcpserver.Object) (any, error) {
+	public := params.Text("name")
+	s, name, err := c.find(r.Context, "tools/list", public)
 	switch {
 	case s == nil && err != nil:
 		return failed("The tool " + fmt.Sprintf("%q", public) + " is not known, and some servers cannot be reached: " + oneLine(err)), nil
 	case s == nil || !s.tools.Wants(name):
-		return nil, invalid(fmt.Sprintf("unknown tool %q", public))
+		return nil, mcpserver.Invalid(fmt.Sprintf("unknown tool %q", public))
 	}
 	call := &mcp.CallToolParams{Meta: metaOf(params), Name: name}
 	if arguments := params["arguments"]; arguments != nil {
 		call.Arguments = arguments
 	}
-	result, err := c.run(r, s, params.without("name", "arguments", "_meta"), func(h messages.Header) messages.Operation {
+	result, err := c.run(r, s, params.Without("name", "arguments", "_meta"), func(h messages.Header) messages.Operation {
 		return &messages.CallTool{Header: h, Params: call}
 	})
 	var failure *messages.Failure
@@ -110,13 +111,13 @@ func failed(text string) any {
 
 // withText returns the result of a tool with another text.
 func withText(raw json.RawMessage, text string) any {
-	result, content := objectOf(raw), []json.RawMessage{}
+	result, content := mcpserver.ObjectOf(raw), []json.RawMessage{}
 	json.Unmarshal(result["content"], &content) //nolint:errcheck // it has none then
-	part, err := encode(map[string]string{"type": "text", "text": text})
+	part, err := mcpserver.Encode(map[string]string{"type": "text", "text": text})
 	if err != nil {
 		return raw
 	}
-	if result["content"], err = encode(append(content, part)); err != nil {
+	if result["content"], err = mcpserver.Encode(append(content, part)); err != nil {
 		return raw
 	}
 	return result
@@ -143,49 +144,49 @@ func verbatim(result messages.Result, err error) (any, error) {
 	return struct{}{}, nil
 }
 
-func (c *client) getPrompt(r *request, params object) (any, error) {
-	public := params.text("name")
-	s, name, err := c.find(r.ctx, "prompts/list", public)
+func (c *client) getPrompt(r *mcpserver.Request, params mcpserver.Object) (any, error) {
+	public := params.Text("name")
+	s, name, err := c.find(r.Context, "prompts/list", public)
 	switch {
 	case s == nil && err != nil:
 		return nil, err
 	case s == nil:
-		return nil, invalid(fmt.Sprintf("unknown prompt %q", public))
+		return nil, mcpserver.Invalid(fmt.Sprintf("unknown prompt %q", public))
 	}
 	get := &mcp.GetPromptParams{Meta: metaOf(params), Name: name}
 	if err := argumentsOf(params, &get.Arguments); err != nil {
 		return nil, err
 	}
-	return verbatim(c.run(r, s, params.without("name", "arguments", "_meta"), func(h messages.Header) messages.Operation {
+	return verbatim(c.run(r, s, params.Without("name", "arguments", "_meta"), func(h messages.Header) messages.Operation {
 		return &messages.GetPrompt{Header: h, Params: get}
 	}))
 }
 
 // argumentsOf reads the arguments of a prompt.
-func argumentsOf(params object, into *map[string]string) error {
+func argumentsOf(params mcpserver.Object, into *map[string]string) error {
 	if params["arguments"] == nil {
 		return nil
 	}
 	if err := json.Unmarshal(params["arguments"], into); err != nil {
-		return invalid("arguments: " + err.Error())
+		return mcpserver.Invalid("arguments: " + err.Error())
 	}
 	return nil
 }
 
-func (c *client) readResource(r *request, params object) (any, error) {
-	uri := params.text("uri")
-	s, err := c.holder(r.ctx, uri)
+func (c *client) readResource(r *mcpserver.Request, params mcpserver.Object) (any, error) {
+	uri := params.Text("uri")
+	s, err := c.holder(r.Context, uri)
 	if err != nil {
 		return nil, err
 	}
-	return verbatim(c.run(r, s, params.without("uri", "_meta"), func(h messages.Header) messages.Operation {
+	return verbatim(c.run(r, s, params.Without("uri", "_meta"), func(h messages.Header) messages.Operation {
 		return &messages.ReadResource{Header: h, Params: &mcp.ReadResourceParams{Meta: metaOf(params), URI: uri}}
 	}))
 }
 
-func (c *client) subscribe(r *request, params object) (any, error) {
-	uri := params.text("uri")
-	s, err := c.holder(r.ctx, uri)
+func (c *client) subscribe(r *mcpserver.Request, params mcpserver.Object) (any, error) {
+	uri := params.Text("uri")
+	s, err := c.holder(r.Context, uri)
 	if err != nil {
 		return nil, err
 	}
@@ -204,8 +205,8 @@ func (c *client) subscribe(r *request, params object) (any, error) {
 	return result, err
 }
 
-func (c *client) unsubscribe(r *request, params object) (any, error) {
-	uri := params.text("uri")
+func (c *client) unsubscribe(r *mcpserver.Request, params mcpserver.Object) (any, error) {
+	uri := params.Text("uri")
 	c.mu.Lock()
 	s := c.watched[uri]
 	delete(c.watched, uri)
@@ -226,7 +227,7 @@ func (c *client) watches(uri string, s *served) bool {
 }
 
 // isWatched reports whether a client has subscribed to a resource of a server.
-func (g *gateway) isWatched(uri, server string) bool {
+func (g *Gateway) isWatched(uri, server string) bool {
 	g.mu.Lock()
 	clients := maps.Clone(g.clients)
 	g.mu.Unlock()
@@ -238,32 +239,32 @@ func (g *gateway) isWatched(uri, server string) bool {
 	return false
 }
 
-func (c *client) complete(r *request, params object) (any, error) {
+func (c *client) complete(r *mcpserver.Request, params mcpserver.Object) (any, error) {
 	var complete mcp.CompleteParams
 	if err := json.Unmarshal(r.Params, &complete); err != nil || complete.Ref == nil {
-		return nil, invalid("ref: is missing or malformed")
+		return nil, mcpserver.Invalid("ref: is missing or malformed")
 	}
 	var s *served
 	var err error
 	if complete.Ref.Type == "ref/prompt" {
-		s, complete.Ref.Name, err = c.find(r.ctx, "prompts/list", complete.Ref.Name)
+		s, complete.Ref.Name, err = c.find(r.Context, "prompts/list", complete.Ref.Name)
 	} else {
-		s, err = c.holder(r.ctx, complete.Ref.URI)
+		s, err = c.holder(r.Context, complete.Ref.URI)
 	}
 	switch {
 	case err != nil:
 		return nil, err
 	case s == nil:
-		return nil, invalid("ref: is not known")
+		return nil, mcpserver.Invalid("ref: is not known")
 	}
 	complete.Meta = metaOf(params)
-	return verbatim(c.run(r, s, params.without("ref", "argument", "context", "_meta"), func(h messages.Header) messages.Operation {
+	return verbatim(c.run(r, s, params.Without("ref", "argument", "context", "_meta"), func(h messages.Header) messages.Operation {
 		return &messages.Complete{Header: h, Params: &complete}
 	}))
 }
 
 // custom passes on a method that is not known here. With several servers, nobody knows whose it is.
-func (c *client) custom(r *request) (any, error) {
+func (c *client) custom(r *mcpserver.Request) (any, error) {
 	if c.g.cfg.Prefixed {
 		return nil, noMethod(r.Method)
 	}

@@ -1,4 +1,4 @@
-package serve
+package gateway
 
 import (
 	"bufio"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
@@ -31,7 +32,7 @@ const (
 
 // receive takes a message, and sends what follows from it.
 func (s *rawServer) receive(line []byte, send func(string)) {
-	var m message
+	var m mcpserver.Message
 	if json.Unmarshal(line, &m) != nil {
 		return
 	}
@@ -47,7 +48,7 @@ func (s *rawServer) receive(line []byte, send func(string)) {
 	case m.Method == "tools/list":
 		result = `{"tools":[{"name":"t","inputSchema":{"type":"object"},"later":1}]}`
 	case m.Method == "tools/call":
-		token := objectOf(objectOf(m.Params)["_meta"])["progressToken"]
+		token := mcpserver.ObjectOf(mcpserver.ObjectOf(m.Params)["_meta"])["progressToken"]
 		send(`{"jsonrpc":"2.0","method":"notifications/message","params":` + rawLog + `}`)
 		send(`{"jsonrpc":"2.0","method":"notifications/resources/updated","params":` + rawUpdate + `}`)
 		send(`{"jsonrpc":"2.0","method":"notifications/progress","params":` + fmt.Sprintf(rawProgress, token) + `}`)
@@ -106,8 +107,8 @@ func TestWhatServersSendGoesThroughAsItIs(t *testing.T) {
 			r.ask(`{"jsonrpc":"2.0","id":"open","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"raw","version":"1"}}}`, `"open"`)
 			require.Nil(t, r.ask(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"file:///x"}}`, "1").Error)
 			r.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":"mine"}}}`)
-			comes := func(method string) *message {
-				return r.await(func(m *message) bool { return m.Method == method })
+			comes := func(method string) *mcpserver.Message {
+				return r.await(func(m *mcpserver.Message) bool { return m.Method == method })
 			}
 			require.Equal(t, members(rawLog), members(string(comes("notifications/message").Params)))
 			require.Equal(t, members(rawUpdate), members(string(comes("notifications/resources/updated").Params)))
@@ -115,9 +116,9 @@ func TestWhatServersSendGoesThroughAsItIs(t *testing.T) {
 			question := comes("elicitation/create")
 			require.Equal(t, members(rawQuestion), members(string(question.Params)))
 			r.send(`{"jsonrpc":"2.0","id":` + string(question.ID) + `,"result":` + rawAnswer + `}`)
-			result := r.await(func(m *message) bool { return string(m.ID) == "2" })
+			result := r.await(func(m *mcpserver.Message) bool { return string(m.ID) == "2" })
 			require.Nil(t, result.Error)
-			require.Equal(t, members(rawAnswer), members(string(objectOf(result.Result)["answer"])))
+			require.Equal(t, members(rawAnswer), members(string(mcpserver.ObjectOf(result.Result)["answer"])))
 		})
 	}
 }
@@ -125,7 +126,7 @@ func TestWhatServersSendGoesThroughAsItIs(t *testing.T) {
 // members returns the members of an object as text, so that no digit is lost.
 func members(object string) map[string]string {
 	all := map[string]string{}
-	for name, value := range objectOf(json.RawMessage(object)) {
+	for name, value := range mcpserver.ObjectOf(json.RawMessage(object)) {
 		all[name] = string(value)
 	}
 	return all

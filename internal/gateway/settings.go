@@ -1,4 +1,4 @@
-package serve
+package gateway
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -24,17 +25,17 @@ func noMethod(method string) error {
 var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
 // setLevel sets the level of log messages.
-func (c *client) setLevel(r *request, params object) (any, error) {
-	level := params.text("level")
+func (c *client) setLevel(r *mcpserver.Request, params mcpserver.Object) (any, error) {
+	level := params.Text("level")
 	if !slices.Contains(levels, level) {
-		return nil, invalid("level: use one of " + strings.Join(levels, ", "))
+		return nil, mcpserver.Invalid("level: use one of " + strings.Join(levels, ", "))
 	}
 	c.mu.Lock()
 	c.logLevel = level
 	c.mu.Unlock()
 	for _, s := range c.servers {
 		if s.isOpen() {
-			s.applyLevel(r.ctx, s.header(patience))
+			s.applyLevel(r.Context, s.header(patience))
 		}
 	}
 	return struct{}{}, nil
@@ -57,7 +58,7 @@ func (s *served) applyLevel(ctx context.Context, h messages.Header) {
 	if set {
 		return
 	}
-	h.ID = s.c.scope + "#" + s.c.nextID()
+	h.ID = s.c.operationID()
 	if _, err := s.c.g.do.Do(ctx, &messages.SetLogLevel{Header: h, Level: level}); err != nil {
 		s.c.g.log.Debug().Str("scope", s.c.scope).Str("server", s.name).Err(err).Msg("log level was not set")
 		return
@@ -72,7 +73,7 @@ func (c *client) replaceRoots() {
 	if !c.ready.Load() {
 		return
 	}
-	answer, err := c.ask(c.ctx, "roots/list", nil, nil)
+	answer, err := c.Ask(c.ctx, "roots/list", nil, nil)
 	if err != nil {
 		return
 	}

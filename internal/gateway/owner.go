@@ -1,4 +1,4 @@
-package serve
+package gateway
 
 import (
 	"context"
@@ -47,16 +47,16 @@ func (c *client) answer(ctx context.Context, m messages.Request) messages.Answer
 	var err error
 	switch m := m.(type) {
 	case *messages.Elicit:
-		if answer, err = c.ask(ctx, "elicitation/create", m.Verbatim, of); err == nil {
+		if answer, err = c.Ask(ctx, "elicitation/create", m.Verbatim, of); err == nil {
 			return &messages.Elicited{Verbatim: answer}
 		}
 	case *messages.Sample:
-		if answer, err = c.ask(ctx, "sampling/createMessage", m.Verbatim, of); err == nil {
+		if answer, err = c.Ask(ctx, "sampling/createMessage", m.Verbatim, of); err == nil {
 			return &messages.Sampled{Verbatim: answer}
 		}
 	case *messages.ListRoots:
 		result := new(mcp.ListRootsResult)
-		if answer, err = c.ask(ctx, "roots/list", nil, of); err == nil {
+		if answer, err = c.Ask(ctx, "roots/list", nil, of); err == nil {
 			if err = json.Unmarshal(answer, result); err == nil {
 				return &messages.Roots{Roots: result.Roots}
 			}
@@ -65,31 +65,4 @@ func (c *client) answer(ctx context.Context, m messages.Request) messages.Answer
 		err = errors.New("the question is not known")
 	}
 	return &messages.Refusal{Reason: err.Error()}
-}
-
-// ask sends a request to the client, for a request of the client or for none, and returns the result.
-func (c *client) ask(ctx context.Context, method string, params, of json.RawMessage) (json.RawMessage, error) {
-	id, err := encode("mcpactor-" + c.nextID())
-	if err != nil {
-		return nil, err
-	}
-	m := &message{ID: id, Method: method, Params: params}
-	answered := make(chan *message, 1)
-	c.mu.Lock()
-	c.asked[string(id)] = answered
-	c.mu.Unlock()
-	c.link.send(m, of)
-	select {
-	case answer := <-answered:
-		if answer.Error != nil {
-			return nil, answer.Error
-		}
-		return answer.Result, nil
-	case <-ctx.Done():
-		c.mu.Lock()
-		delete(c.asked, string(id))
-		c.mu.Unlock()
-		c.notify("notifications/cancelled", map[string]any{"requestId": json.RawMessage(id), "reason": "the question was withdrawn"}, of)
-		return nil, context.Cause(ctx)
-	}
 }

@@ -1,4 +1,4 @@
-package serve
+package gateway
 
 import (
 	"context"
@@ -12,25 +12,26 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
 // listen serves a gateway over HTTP on a real socket.
-func listen(t *testing.T, token string, servers ...mcpbridge.Server) (*world, *endpoint, string) {
+func listen(t *testing.T, token string, servers ...mcpbridge.Server) (*world, string) {
 	w := newWorld(t, nil, servers...)
-	e := &endpoint{g: w.gateway, token: token, links: map[string]*httpLink{}}
+	e := &mcpserver.HTTP{Token: token, Accept: w.Accept}
 	server := httptest.NewServer(e)
 	t.Cleanup(func() {
-		e.close()
+		e.Close()
 		server.Close()
 		w.stop()
 	})
-	return w, e, server.URL
+	return w, server.URL
 }
 
 // Ten clients call, are asked, and leave, each with a session of its own.
 func TestClientsOverHTTPHaveTheirOwnSessions(t *testing.T) {
-	w, e, url := listen(t, "", mcpbridge.Server{Name: "s", InMemory: newTalker()})
+	w, url := listen(t, "", mcpbridge.Server{Name: "s", InMemory: newTalker()})
 	t.Run("all", func(t *testing.T) {
 		for range 10 {
 			t.Run("client", func(t *testing.T) {
@@ -64,16 +65,14 @@ func TestClientsOverHTTPHaveTheirOwnSessions(t *testing.T) {
 		}
 	})
 	require.Eventually(t, func() bool {
-		e.mu.Lock()
-		defer e.mu.Unlock()
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		return len(e.links)+len(w.clients) == 0
+		return len(w.clients) == 0
 	}, 10*time.Second, 10*time.Millisecond, "DELETE ends a client")
 }
 
 func TestEndpointServesOnlyThisMachine(t *testing.T) {
-	_, _, url := listen(t, "hush", mcpbridge.Server{Name: "s", InMemory: newTalker()})
+	_, url := listen(t, "hush", mcpbridge.Server{Name: "s", InMemory: newTalker()})
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`
 	send := func(body string, change func(*http.Request)) (int, string, http.Header) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
@@ -96,9 +95,9 @@ func TestEndpointServesOnlyThisMachine(t *testing.T) {
 		"another port":    {http.StatusForbidden, func(r *http.Request) { r.Header.Set("Origin", "http://127.0.0.1:1") }},
 		"no token":        {http.StatusUnauthorized, func(r *http.Request) { r.Header.Del("Authorization") }},
 		"a wrong token":   {http.StatusUnauthorized, func(r *http.Request) { r.Header.Set("Authorization", "Bearer no") }},
-		"another session": {http.StatusNotFound, func(r *http.Request) { r.Header.Set(headerSession, "guessed") }},
+		"another session": {http.StatusNotFound, func(r *http.Request) { r.Header.Set("Mcp-Session-Id", "guessed") }},
 		"a later revision": {http.StatusBadRequest, func(r *http.Request) {
-			r.Header.Set(headerSession, "x")
+			r.Header.Set("Mcp-Session-Id", "x")
 			r.Header.Set("Mcp-Protocol-Version", "2026-07-28")
 		}},
 		"its own page": {http.StatusOK, func(r *http.Request) { r.Header.Set("Origin", "http://"+r.Host) }},
@@ -109,7 +108,7 @@ func TestEndpointServesOnlyThisMachine(t *testing.T) {
 	status, body, header := send(hello, func(*http.Request) {})
 	require.Equal(t, http.StatusOK, status)
 	require.Contains(t, body, `"name":"talker"`)
-	mine := func(r *http.Request) { r.Header.Set(headerSession, header.Get(headerSession)) }
+	mine := func(r *http.Request) { r.Header.Set("Mcp-Session-Id", header.Get("Mcp-Session-Id")) }
 	status, _, _ = send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`, mine)
 	require.Equal(t, http.StatusAccepted, status)
 	status, body, _ = send(`[{"jsonrpc":"2.0","id":"a","method":"ping"},{"jsonrpc":"2.0","id":"b","method":"nothing"}]`, mine)

@@ -1,4 +1,4 @@
-package serve
+package gateway
 
 import (
 	"encoding/json"
@@ -9,42 +9,44 @@ import (
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/mcpserver"
 )
 
 // initialize opens the session of a client. It does not wait for a server that was seen before.
-func (c *client) initialize(r *request) (any, error) {
+func (c *client) initialize(r *mcpserver.Request) (any, error) {
 	var params struct {
 		ProtocolVersion string              `json:"protocolVersion"`
 		Capabilities    json.RawMessage     `json:"capabilities"`
 		ClientInfo      *mcp.Implementation `json:"clientInfo"`
 	}
 	if err := json.Unmarshal(r.Params, &params); err != nil {
-		return nil, invalid("initialize: " + err.Error())
+		return nil, mcpserver.Invalid("initialize: " + err.Error())
 	}
 	c.opening.Lock()
 	defer c.opening.Unlock()
 	switch {
 	case c.ready.Load():
-		return nil, invalid("initialize was sent before")
+		return nil, mcpserver.Invalid("initialize was sent before")
 	case c.ctx.Err() != nil:
 		return nil, errGone
 	}
 	capabilities, err := capabilitiesOf(params.Capabilities)
 	if err != nil {
-		return nil, invalid("capabilities: " + err.Error())
+		return nil, mcpserver.Invalid("capabilities: " + err.Error())
 	}
 	if c.info = params.ClientInfo; c.info == nil {
 		c.info = &mcp.Implementation{Name: "client"}
 	}
-	if c.version = params.ProtocolVersion; !slices.Contains(revisions, c.version) {
-		c.version = revisions[0]
+	if c.version = params.ProtocolVersion; !slices.Contains(mcpserver.Revisions, c.version) {
+		c.version = mcpserver.Revisions[0]
 	}
 	if err := c.g.open(c, capabilities); err != nil {
 		return nil, err
 	}
 	var known sync.WaitGroup
 	for _, s := range c.servers {
-		known.Go(func() { s.introduce(r.ctx) })
+		known.Go(func() { s.introduce(r.Context) })
 	}
 	known.Wait()
 	return c.introduction(), nil

@@ -1,4 +1,4 @@
-package serve
+package gateway
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/toolset"
 )
@@ -59,7 +60,7 @@ func (s *served) key() messages.Key {
 
 // header returns the header of an operation for the client.
 func (s *served) header(patience time.Duration) messages.Header {
-	h := messages.Header{Key: s.key(), ID: s.c.scope + "#" + s.c.nextID(), Verbatim: true, Owner: s.c.owner, WaitUntil: time.Now().Add(patience)}
+	h := messages.Header{Key: s.key(), ID: s.c.operationID(), Verbatim: true, Owner: s.c.owner, WaitUntil: time.Now().Add(patience)}
 	if !s.isShared() {
 		h.Handler = s.c.owner
 	}
@@ -96,20 +97,20 @@ func (s *served) onEvent(e messages.Event) {
 			if e.Verbatim == nil { // the session is a new one
 				params = &mcp.ResourceUpdatedNotificationParams{URI: e.URI}
 			}
-			s.c.notify("notifications/resources/updated", params, nil)
+			s.c.Notify("notifications/resources/updated", params, nil)
 		}
 	case *messages.ServerLog:
-		params := objectOf(e.Verbatim)
+		params := mcpserver.ObjectOf(e.Verbatim)
 		if s.c.g.cfg.Prefixed {
-			if logger, err := encode(s.name + "/" + e.Logger); err == nil {
+			if logger, err := mcpserver.Encode(s.name + "/" + e.Logger); err == nil {
 				params["logger"] = logger
 			}
 		}
-		s.c.notify("notifications/message", params, s.c.requestOf(e.Operation.ID))
+		s.c.Notify("notifications/message", params, s.c.requestOf(e.Operation.ID))
 	case *messages.ElicitationCompleted:
-		s.c.notify("notifications/elicitation/complete", e.Verbatim, nil)
+		s.c.Notify("notifications/elicitation/complete", e.Verbatim, nil)
 	case *messages.CustomNotification:
-		s.c.link.send(&message{Method: e.Method, Params: e.Params}, nil)
+		s.c.Notify(e.Method, e.Params, nil)
 	}
 }
 
@@ -168,7 +169,7 @@ type item struct {
 // listed is what a server lists. It does not change.
 type listed struct {
 	items  []item
-	rest   object // the other members of the result
+	rest   mcpserver.Object // the other members of the result
 	digest [32]byte
 	server *mcp.InitializeResult // or nil
 }
@@ -288,7 +289,7 @@ func (l *list) fetch() {
 		l.ended = make(chan struct{})
 		l.mu.Unlock()
 		if changed {
-			l.of.c.notify(l.changed, nil, nil)
+			l.of.c.Notify(l.changed, nil, nil)
 		}
 		if err == nil {
 			continue
@@ -308,7 +309,7 @@ func (s *served) fetch(ctx context.Context, l *list) (*listed, error) {
 	reply, err := s.c.g.do.Do(ctx, l.command(h))
 	var said *jsonrpc.Error
 	if errors.As(err, &said) && said.Code == jsonrpc.CodeMethodNotFound { // it has no such things
-		return newListed(object{}, nil, l.items, nil), nil
+		return newListed(mcpserver.Object{}, nil, l.items, nil), nil
 	}
 	if err != nil {
 		return nil, err
@@ -327,7 +328,7 @@ func (s *served) fetch(ctx context.Context, l *list) (*listed, error) {
 	}
 	raw := reply.(messages.Result).GetReceipt().Verbatim
 	if raw == nil { // from the catalogue, for somebody who has not asked for it
-		if raw, err = encode(result); err != nil {
+		if raw, err = mcpserver.Encode(result); err != nil {
 			return nil, err
 		}
 	}
@@ -339,24 +340,24 @@ func (s *served) fetch(ctx context.Context, l *list) (*listed, error) {
 	if l.method != "tools/list" {
 		wants = nil
 	}
-	return newListed(objectOf(raw), wants, l.items, server), nil
+	return newListed(mcpserver.ObjectOf(raw), wants, l.items, server), nil
 }
 
 // newListed reads the result of a list. wants says which things the client gets, or is nil.
-func newListed(result object, wants func(string) bool, member string, server *mcp.InitializeResult) *listed {
+func newListed(result mcpserver.Object, wants func(string) bool, member string, server *mcp.InitializeResult) *listed {
 	l := &listed{server: server}
 	var all []json.RawMessage
 	json.Unmarshal(result[member], &all) //nolint:errcheck // then there are none
 	sum := sha256.New()
 	for _, raw := range all {
-		one := objectOf(raw)
-		i := item{cmp.Or(one.text("uri"), one.text("uriTemplate"), one.text("name")), raw}
+		one := mcpserver.ObjectOf(raw)
+		i := item{cmp.Or(one.Text("uri"), one.Text("uriTemplate"), one.Text("name")), raw}
 		if wants == nil || wants(i.name) {
 			l.items = append(l.items, i)
 			sum.Write(raw)
 		}
 	}
-	l.rest = result.without(member, "nextCursor")
+	l.rest = result.Without(member, "nextCursor")
 	l.digest = [32]byte(sum.Sum(nil))
 	return l
 }

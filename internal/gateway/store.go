@@ -1,4 +1,4 @@
-package serve
+package gateway
 
 import (
 	"context"
@@ -14,26 +14,17 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// listStore is a [mcpbridge.Store] that keeps what servers list, and no sessions: those end with their clients. Each list is a
-// file in a folder, which processes may share.
-type listStore struct{ folder string }
-
-// openLists returns the store in the cache folder of the user, or nil if there is none.
-func openLists() mcpbridge.Store {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return nil
-	}
-	return &listStore{filepath.Join(cache, "mcpactor", "lists")}
-}
+// ListStore is a [mcpbridge.Store] that keeps what servers list, and no sessions: those end with their clients. Each list is a
+// file in the folder, which processes may share.
+type ListStore struct{ Folder string }
 
 // file returns the file of a key.
-func (s *listStore) file(key messages.Key) string {
-	return filepath.Join(s.folder, fmt.Sprintf("%x.json", sha256.Sum256([]byte(key.Server+"\x00"+key.Scope))))
+func (s *ListStore) file(key messages.Key) string {
+	return filepath.Join(s.Folder, fmt.Sprintf("%x.json", sha256.Sum256([]byte(key.Server+"\x00"+key.Scope))))
 }
 
 // Load returns the list of a key, or nil.
-func (s *listStore) Load(_ context.Context, key messages.Key) (*mcpbridge.Record, error) {
+func (s *ListStore) Load(_ context.Context, key messages.Key) (*mcpbridge.Record, error) {
 	if !mcpbridge.IsListKey(key) {
 		return nil, nil
 	}
@@ -48,14 +39,14 @@ func (s *listStore) Load(_ context.Context, key messages.Key) (*mcpbridge.Record
 }
 
 // Save writes the list of a key. Readers see the whole list before or after.
-func (s *listStore) Save(_ context.Context, key messages.Key, record *mcpbridge.Record) error {
+func (s *ListStore) Save(_ context.Context, key messages.Key, record *mcpbridge.Record) error {
 	if !mcpbridge.IsListKey(key) || !json.Valid(record.List) {
 		return nil
 	}
-	if err := os.MkdirAll(s.folder, 0o700); err != nil {
+	if err := os.MkdirAll(s.Folder, 0o700); err != nil {
 		return err
 	}
-	temporary, err := os.CreateTemp(s.folder, "new-*")
+	temporary, err := os.CreateTemp(s.Folder, "new-*")
 	if err != nil {
 		return err
 	}
@@ -70,7 +61,7 @@ func (s *listStore) Save(_ context.Context, key messages.Key, record *mcpbridge.
 }
 
 // Delete removes the list of a key.
-func (s *listStore) Delete(_ context.Context, key messages.Key) error {
+func (s *ListStore) Delete(_ context.Context, key messages.Key) error {
 	if err := os.Remove(s.file(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -78,4 +69,4 @@ func (s *listStore) Delete(_ context.Context, key messages.Key) error {
 }
 
 // Keys returns nothing: there are no sessions to resume.
-func (*listStore) Keys(context.Context) ([]messages.Key, error) { return nil, nil }
+func (*ListStore) Keys(context.Context) ([]messages.Key, error) { return nil, nil }

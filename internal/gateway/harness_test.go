@@ -1,4 +1,4 @@
-package serve
+package gateway
 
 import (
 	"bufio"
@@ -19,6 +19,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
@@ -57,7 +58,7 @@ func runProcess() {
 // world is a gateway with its clients.
 type world struct {
 	*testing.T
-	*gateway
+	*Gateway
 	ends []func()
 }
 
@@ -71,9 +72,9 @@ func newWorld(t *testing.T, lists mcpbridge.Store, servers ...mcpbridge.Server) 
 }
 
 func worldOf(t *testing.T, cfg Config) *world {
-	g, err := start(actor.NewActorSystem(supervisor.WithSystemLogger(zerolog.Nop())), cfg)
+	g, err := Start(actor.NewActorSystem(supervisor.WithSystemLogger(zerolog.Nop())), cfg)
 	require.NoError(t, err)
-	return &world{T: t, gateway: g}
+	return &world{T: t, Gateway: g}
 }
 
 // stop ends all clients, and the gateway.
@@ -81,7 +82,7 @@ func (w *world) stop() {
 	for _, end := range w.ends {
 		end()
 	}
-	require.NoError(w, w.gateway.stop())
+	require.NoError(w, w.Gateway.Stop())
 }
 
 // pipe serves one client, and returns its end of the two pipes.
@@ -91,7 +92,7 @@ func (w *world) pipe() (io.ReadCloser, io.WriteCloser) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		w.serveStdio(context.Background(), in, out)
+		mcpserver.ServeStdio(context.Background(), in, out, w.Accept)
 		out.Close()
 	}()
 	w.ends = append(w.ends, func() { toServer.Close(); fromServer.Close(); <-ended })
@@ -123,7 +124,7 @@ type raw struct {
 	out io.Writer
 
 	mu       sync.Mutex
-	messages []*message
+	messages []*mcpserver.Message
 	came     chan struct{}
 }
 
@@ -133,7 +134,7 @@ func (w *world) raw() *raw {
 	go func() {
 		lines := bufio.NewScanner(in)
 		for lines.Scan() {
-			m := new(message)
+			m := new(mcpserver.Message)
 			if json.Unmarshal(lines.Bytes(), m) == nil {
 				if m.ID == nil && m.Method == "" {
 					m.ID = json.RawMessage("null")
@@ -161,13 +162,13 @@ func (r *raw) send(line string) {
 }
 
 // ask sends a request, and returns the response with an id.
-func (r *raw) ask(line, id string) *message {
+func (r *raw) ask(line, id string) *mcpserver.Message {
 	r.send(line)
-	return r.await(func(m *message) bool { return m.Method == "" && string(m.ID) == id })
+	return r.await(func(m *mcpserver.Message) bool { return m.Method == "" && string(m.ID) == id })
 }
 
 // await returns a message, and removes it.
-func (r *raw) await(wanted func(*message) bool) *message {
+func (r *raw) await(wanted func(*mcpserver.Message) bool) *mcpserver.Message {
 	for deadline := time.After(2 * time.Minute); ; {
 		r.mu.Lock()
 		for i, m := range r.messages {

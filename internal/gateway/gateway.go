@@ -1,9 +1,8 @@
-// Package serve is the command that is an MCP server for other clients, in front of the servers of a configuration.
+// Package gateway is an MCP server for any number of clients, in front of the servers of a supervisor.
 //
-// It speaks JSON-RPC itself, because the SDK would drop what it does not know. Each client is a scope of one
-// supervisor, with the client's capabilities, and with an actor that owns the scope and passes questions on. What a
-// server offers comes from the supervisor's catalogue, which a folder keeps between runs.
-package serve
+// Each client is a scope of the supervisor, with the client's capabilities, and with an actor that owns the scope and
+// passes questions on. What a server offers comes from the supervisor's catalogue, which a store keeps between runs.
+package gateway
 
 import (
 	"cmp"
@@ -19,6 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
+	"github.com/mcpactor/mcpactor/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -51,8 +51,8 @@ type Config struct {
 	Attach func(servers []mcpbridge.Server, loggedIn func())
 }
 
-// gateway serves any number of clients.
-type gateway struct {
+// Gateway serves any number of clients.
+type Gateway struct {
 	cfg    Config
 	log    zerolog.Logger
 	system *actor.ActorSystem
@@ -64,9 +64,9 @@ type gateway struct {
 	opened  int                // counts them
 }
 
-// start starts a gateway. The caller stops it.
-func start(system *actor.ActorSystem, cfg Config) (*gateway, error) {
-	g := &gateway{cfg: cfg, log: cfg.Supervisor.Logger, system: system, clients: map[string]*client{}}
+// Start starts a gateway. The caller stops it.
+func Start(system *actor.ActorSystem, cfg Config) (*Gateway, error) {
+	g := &Gateway{cfg: cfg, log: cfg.Supervisor.Logger, system: system, clients: map[string]*client{}}
 	s := cfg.Supervisor
 	s.Servers = slices.Clone(s.Servers)
 	if cfg.Attach != nil {
@@ -91,7 +91,7 @@ func start(system *actor.ActorSystem, cfg Config) (*gateway, error) {
 }
 
 // adapt makes a server speak to each client as that client is: in its revision of the protocol, and to its name.
-func (g *gateway) adapt(srv *mcpbridge.Server) {
+func (g *Gateway) adapt(srv *mcpbridge.Server) {
 	srv.Verbatim = true
 	base := *srv
 	srv.PerKey = func(ctx context.Context, key messages.Key) (mcpbridge.Server, error) {
@@ -127,21 +127,21 @@ func (g *gateway) adapt(srv *mcpbridge.Server) {
 }
 
 // speaks returns the revision and the name of the client with a scope, or what a session is told that clients share.
-func (g *gateway) speaks(scope string) (version string, info *mcp.Implementation) {
+func (g *Gateway) speaks(scope string) (version string, info *mcp.Implementation) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if c := g.clients[scope]; c != nil {
 		return c.version, c.info
 	}
-	return revisions[0], nil
+	return mcpserver.Revisions[0], nil
 }
 
 // open gives a client that has sent initialize its scope.
-func (g *gateway) open(c *client, capabilities *mcp.ClientCapabilities) error {
+func (g *Gateway) open(c *client, capabilities *mcp.ClientCapabilities) error {
 	c.owner = g.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &owner{c} }))
 	g.mu.Lock()
 	g.opened++
-	c.scope = fmt.Sprintf("%s-%d", cmp.Or(plain(c.info.Name), "client"), g.opened)
+	c.scope = fmt.Sprintf("%s-%d", cmp.Or(Plain(c.info.Name), "client"), g.opened)
 	for _, tools := range g.cfg.Tools {
 		c.servers = append(c.servers, newServed(c, tools))
 	}
@@ -159,8 +159,8 @@ func (g *gateway) open(c *client, capabilities *mcp.ClientCapabilities) error {
 	return nil
 }
 
-// plain returns a name with letters, digits, dots and dashes only.
-func plain(name string) string {
+// Plain returns a name with letters, digits, dots and dashes only.
+func Plain(name string) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '.' || r == '-' || r == '_' {
 			return r
@@ -169,9 +169,9 @@ func plain(name string) string {
 	}, name[:min(len(name), 64)]), "-")
 }
 
-// leave ends a client: its calls are cancelled, and its sessions are closed.
-func (g *gateway) leave(c *client) {
-	c.end()
+// Left ends the scope of a client: its calls are cancelled, and its sessions are closed.
+func (c *client) Left() {
+	g := c.g
 	c.opening.Lock()
 	defer c.opening.Unlock()
 	if !c.ready.Load() {
@@ -189,8 +189,11 @@ func (g *gateway) leave(c *client) {
 	g.log.Info().Str("scope", c.scope).Msg("client gone")
 }
 
-// stop closes all sessions.
-func (g *gateway) stop() error {
+// Supervisor returns the supervisor of the sessions.
+func (g *Gateway) Supervisor() *supervisor.Supervisor { return g.sup }
+
+// Stop closes all sessions.
+func (g *Gateway) Stop() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*closePatience)
 	defer cancel()
 	g.do.Do(ctx, &messages.CloseAll{Now: true}) //nolint:errcheck // Stop says what is left
@@ -198,7 +201,7 @@ func (g *gateway) stop() error {
 }
 
 // onLogin fetches the lists that could not be fetched without a login.
-func (g *gateway) onLogin() {
+func (g *Gateway) onLogin() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, c := range g.clients {
@@ -211,7 +214,7 @@ func (g *gateway) onLogin() {
 }
 
 // onEvent passes an event of the supervisor to the clients that it concerns.
-func (g *gateway) onEvent(e messages.Event) {
+func (g *Gateway) onEvent(e messages.Event) {
 	key := e.GetStamp().Key
 	g.mu.Lock()
 	var concerned []*client

@@ -1,4 +1,4 @@
-package serve
+package gateway
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
@@ -95,11 +96,11 @@ func TestClientIsToldWhenTheServerIsBack(t *testing.T) {
 		first := list("1")
 		require.Contains(t, first, `"up__count"`)
 		require.NotContains(t, first, `"away__`)
-		said := r.await(func(m *message) bool { return m.Method == "notifications/message" })
+		said := r.await(func(m *mcpserver.Message) bool { return m.Method == "notifications/message" })
 		require.Contains(t, string(said.Params), "away: ")
 		time.Sleep(time.Minute)
 		require.NoError(t, away.Start())
-		r.await(func(m *message) bool { return m.Method == "notifications/tools/list_changed" })
+		r.await(func(m *mcpserver.Message) bool { return m.Method == "notifications/tools/list_changed" })
 		require.Contains(t, list("2"), `"away__count"`)
 		answer := r.ask(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"away__echo","arguments":{"call":"hi"}}}`, "3")
 		require.Contains(t, string(answer.Result), `"hi"`)
@@ -110,13 +111,13 @@ func TestClientIsToldWhenTheServerIsBack(t *testing.T) {
 // What a server lists outlives the process: a client is answered at once, while the server is away.
 func TestListsOutliveTheProcess(t *testing.T) {
 	folder := t.TempDir()
-	overHTTP(t, &listStore{folder}, func(w *world, _ *faults.Server, _ *faults.Tools) {
+	overHTTP(t, &ListStore{folder}, func(w *world, _ *faults.Server, _ *faults.Tools) {
 		listed, err := w.connect(nil).ListTools(w.Context(), nil)
 		require.NoError(w, err)
 		require.NotEmpty(w, listed.Tools)
 		time.Sleep(5 * time.Second) // the store is written
 	})
-	overHTTP(t, &listStore{folder}, func(w *world, e *faults.Server, _ *faults.Tools) {
+	overHTTP(t, &ListStore{folder}, func(w *world, e *faults.Server, _ *faults.Tools) {
 		e.Stop()
 		began := time.Now()
 		session := w.connect(nil)
@@ -133,7 +134,7 @@ func TestEverythingGoesThrough(t *testing.T) {
 	overHTTP(t, nil, func(w *world, e *faults.Server, _ *faults.Tools) {
 		r := w.raw()
 		r.open()
-		var asked message
+		var asked mcpserver.Message
 		e.Inject("tools/call", func(rw http.ResponseWriter, req *faults.Request, _ http.Handler) {
 			body, _ := io.ReadAll(req.Body)
 			json.Unmarshal(body, &asked)
@@ -179,7 +180,7 @@ func TestCancelledRequestIsCancelledOnTheServer(t *testing.T) {
 
 // Each client has sessions of its own, which end with it. Those of a shared server stay.
 func TestSessionsEndWithTheirClient(t *testing.T) {
-	for name, share := range map[string]string{"own": "", "shared": shared} {
+	for name, share := range map[string]string{"own": "", "shared": "all"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended

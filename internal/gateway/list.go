@@ -1,4 +1,4 @@
-package serve
+package gateway
 
 import (
 	"context"
@@ -13,22 +13,23 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/yosida95/uritemplate/v3"
 
+	"github.com/mcpactor/mcpactor/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
 // list answers a request for a list: with the things of all servers that have listed them. A server that could not be listed
 // is named in a log message, and the client is told when its list is there. If there is none at all, the request fails
 // with the causes.
-func (c *client) list(r *request, params object) (any, error) {
-	if params.text("cursor") != "" {
-		return nil, invalid("the list has one page")
+func (c *client) list(r *mcpserver.Request, params mcpserver.Object) (any, error) {
+	if params.Text("cursor") != "" {
+		return nil, mcpserver.Invalid("the list has one page")
 	}
 	kind := kinds[r.Method]
-	got, errs := c.lists(r.ctx, r.Method, listPatience)
-	if r.ctx.Err() != nil {
+	got, errs := c.lists(r.Context, r.Method, listPatience)
+	if r.Context.Err() != nil {
 		return nil, errGone
 	}
-	result, all, failed := object{}, []json.RawMessage{}, []error{}
+	result, all, failed := mcpserver.Object{}, []json.RawMessage{}, []error{}
 	names := c.newNames(r.Method)
 	for i, s := range c.servers {
 		s.lists[r.Method].show(got[i])
@@ -47,13 +48,13 @@ func (c *client) list(r *request, params object) (any, error) {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: oneLine(errors.Join(failed...))}
 	}
 	for _, err := range failed {
-		c.notify("notifications/message", &mcp.LoggingMessageParams{Level: "error", Logger: "mcpactor", Data: oneLine(err)}, r.ID)
+		c.Notify("notifications/message", &mcp.LoggingMessageParams{Level: "error", Logger: "mcpactor", Data: oneLine(err)}, r.ID)
 	}
 	if result == nil {
-		result = object{}
+		result = mcpserver.Object{}
 	}
 	var err error
-	result[kind.items], err = encode(all)
+	result[kind.items], err = mcpserver.Encode(all)
 	return result, err
 }
 
@@ -99,13 +100,13 @@ func (n *names) rename(s *served, it item) json.RawMessage {
 	if n == nil {
 		return it.raw
 	}
-	named := objectOf(it.raw)
-	name, err := encode(n.of(s, it.name))
+	named := mcpserver.ObjectOf(it.raw)
+	name, err := mcpserver.Encode(n.of(s, it.name))
 	if err != nil {
 		return it.raw
 	}
 	named["name"] = name
-	raw, err := encode(named)
+	raw, err := mcpserver.Encode(named)
 	if err != nil {
 		return it.raw
 	}

@@ -1,0 +1,107 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/mcpserver"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// client is one client with its scope: it owns one session on each server that it has called.
+type client struct {
+	*mcpserver.Client
+	g   *Gateway
+	ctx context.Context // ends with the client
+
+	opening sync.Mutex  // while initialize opens the scope, or the client leaves
+	ready   atomic.Bool // initialize has set the fields below, which do not change any more
+	scope   string
+	version string // of the protocol
+	info    *mcp.Implementation
+	owner   *actor.PID // the scope belongs to it
+	servers []*served
+
+	serial atomic.Uint64 // of operations
+
+	mu         sync.Mutex
+	operations map[string]*mcpserver.Request // by the id of the operation
+	pending    map[string]func()             // ends a question, by the id of the library
+	watched    map[string]*served            // the servers of subscribed resources
+	logLevel   string                        // that the client has set
+}
+
+// Accept returns the handler of a client that has connected.
+func (g *Gateway) Accept(c *mcpserver.Client) mcpserver.Handler {
+	return &client{
+		Client: c, g: g, ctx: c.Context, operations: map[string]*mcpserver.Request{}, pending: map[string]func(){}, watched: map[string]*served{},
+	}
+}
+
+// Handle returns the result of a request.
+func (c *client) Handle(r *mcpserver.Request) (any, error) {
+	result, err := c.handle(r)
+	var failure *messages.Failure
+	if errors.As(err, &failure) {
+		if said := saidBy(failure); said != nil { // passed on as it is
+			return nil, said
+		}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: failure.Error()}
+	}
+	return result, err
+}
+
+func (c *client) handle(r *mcpserver.Request) (any, error) {
+	if r.Method == "initialize" {
+		return c.initialize(r)
+	}
+	if !c.ready.Load() {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "send initialize first"}
+	}
+	params := mcpserver.ObjectOf(r.Params)
+	switch r.Method {
+	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
+		return c.list(r, params)
+	case "tools/call":
+		return c.callTool(r, params)
+	case "prompts/get":
+		return c.getPrompt(r, params)
+	case "resources/read":
+		return c.readResource(r, params)
+	case "resources/subscribe":
+		return c.subscribe(r, params)
+	case "resources/unsubscribe":
+		return c.unsubscribe(r, params)
+	case "completion/complete":
+		return c.complete(r, params)
+	case "logging/setLevel":
+		return c.setLevel(r, params)
+	}
+	return c.custom(r)
+}
+
+// Notified takes a notification of the client.
+func (c *client) Notified(m *mcpserver.Message) {
+	if m.Method == "notifications/roots/list_changed" {
+		go c.replaceRoots()
+	}
+}
+
+// operationID returns an id for an operation.
+func (c *client) operationID() string { return c.scope + "#" + strconv.FormatUint(c.serial.Add(1), 10) }
+
+// saidBy returns the error that the server itself has answered to a request, or nil.
+func saidBy(f *messages.Failure) *jsonrpc.Error {
+	var said *jsonrpc.Error
+	if errors.As(f.Cause, &said) && (f.Code == messages.CodeServerError || f.Code == messages.CodeInvalid) {
+		return said
+	}
+	return nil
+}

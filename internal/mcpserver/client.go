@@ -1,0 +1,182 @@
+// Package mcpserver is the server's side of MCP, over stdio and streamable HTTP, for what passes messages on: parameters
+// and results stay as they came, where the SDK would drop what it does not know. It speaks JSON-RPC with any number of
+// clients, runs their requests, cancels them, and asks clients. What a request means is left to a [Handler].
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// Handler serves one client. Its methods may be called at the same time.
+type Handler interface {
+	// Handle returns the result of a request, except for ping. An error that is a *[jsonrpc.Error] is passed on as it is.
+	Handle(r *Request) (any, error)
+	// Notified takes a notification, except for that of a cancellation. It must not wait for anything.
+	Notified(m *Message)
+	// Left is called once, when the client has left and its context has ended.
+	Left()
+}
+
+// Client is a client that is connected. Its methods may be called from any goroutine.
+type Client struct {
+	// Context ends when the client leaves.
+	Context context.Context
+	end     context.CancelFunc
+	handler Handler
+	link    link
+	serial  atomic.Uint64 // of questions
+
+	mu      sync.Mutex
+	running map[string]*Request      // by the id of the client
+	asked   map[string]chan *Message // questions to the client, by our id
+}
+
+// link carries messages to a client. Its methods may be called from any goroutine.
+type link interface {
+	// send sends a message. of is the id of the request of the client that it belongs to, or nil: over HTTP, the message
+	// goes where the response goes.
+	send(m *Message, of json.RawMessage)
+	// finish says that a request gets no response, because the client has cancelled it.
+	finish(of json.RawMessage)
+}
+
+// Request is a request of a client that has no response yet.
+type Request struct {
+	*Message
+	// Context ends with the request.
+	Context   context.Context
+	cancel    context.CancelFunc
+	cancelled atomic.Bool // by the client
+}
+
+// newClient returns a client, for which accept makes the handler.
+func newClient(l link, accept func(*Client) Handler) *Client {
+	c := &Client{link: l, running: map[string]*Request{}, asked: map[string]chan *Message{}}
+	c.Context, c.end = context.WithCancel(context.Background())
+	c.handler = accept(c)
+	return c
+}
+
+// leave ends the client. It is called once.
+func (c *Client) leave() {
+	c.end()
+	c.handler.Left()
+}
+
+// receive takes a message of the client. It does not wait for anything.
+func (c *Client) receive(m *Message) {
+	switch {
+	case m.isRequest():
+		r := &Request{Message: m}
+		r.Context, r.cancel = context.WithCancel(c.Context)
+		c.mu.Lock()
+		c.running[string(m.ID)] = r
+		c.mu.Unlock()
+		go c.respond(r)
+	case m.Method == "notifications/cancelled":
+		c.mu.Lock()
+		r := c.running[string(ObjectOf(m.Params)["requestId"])]
+		c.mu.Unlock()
+		if r != nil && r.Method != "initialize" {
+			r.cancelled.Store(true)
+			r.cancel()
+		}
+	case m.Method != "":
+		c.handler.Notified(m)
+	case m.ID != nil:
+		c.mu.Lock()
+		answer := c.asked[string(m.ID)]
+		delete(c.asked, string(m.ID))
+		c.mu.Unlock()
+		if answer != nil {
+			answer <- m
+		}
+	}
+}
+
+// respond runs a request, and sends its response.
+func (c *Client) respond(r *Request) {
+	defer r.cancel()
+	result, err := c.handle(r)
+	c.mu.Lock()
+	if c.running[string(r.ID)] == r {
+		delete(c.running, string(r.ID))
+	}
+	c.mu.Unlock()
+	if r.cancelled.Load() {
+		c.link.finish(r.ID)
+		return
+	}
+	response := &Message{ID: r.ID}
+	if err == nil {
+		response.Result, err = Encode(result)
+	}
+	if err != nil {
+		response.Result, response.Error = nil, rpcError(err)
+	}
+	c.link.send(response, r.ID)
+}
+
+// handle returns the result of a request.
+func (c *Client) handle(r *Request) (any, error) {
+	if r.Method == "ping" {
+		return struct{}{}, nil
+	}
+	if refused := refuseRevision(r.Message); refused != nil && r.Method != "initialize" {
+		return nil, refused
+	}
+	return c.handler.Handle(r)
+}
+
+// rpcError returns the error of a response.
+func rpcError(err error) *jsonrpc.Error {
+	var said *jsonrpc.Error
+	if errors.As(err, &said) {
+		return said
+	}
+	return &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: err.Error()}
+}
+
+// Notify sends a notification, with params unless they are null. It belongs to the request of the client with the id of, or to
+// none.
+func (c *Client) Notify(method string, params any, of json.RawMessage) {
+	data, err := Encode(params)
+	if err != nil {
+		return
+	}
+	if string(data) == "null" {
+		data = nil
+	}
+	c.link.send(&Message{Method: method, Params: data}, of)
+}
+
+// Ask sends a request to the client, for a request of the client with the id of or for none, and returns the result. The end
+// of ctx withdraws the question.
+func (c *Client) Ask(ctx context.Context, method string, params, of json.RawMessage) (json.RawMessage, error) {
+	id := json.RawMessage(strconv.Quote("mcpactor-" + strconv.FormatUint(c.serial.Add(1), 10)))
+	answered := make(chan *Message, 1)
+	c.mu.Lock()
+	c.asked[string(id)] = answered
+	c.mu.Unlock()
+	c.link.send(&Message{ID: id, Method: method, Params: params}, of)
+	select {
+	case answer := <-answered:
+		if answer.Error != nil {
+			return nil, answer.Error
+		}
+		return answer.Result, nil
+	case <-ctx.Done():
+		c.mu.Lock()
+		delete(c.asked, string(id))
+		c.mu.Unlock()
+		c.Notify("notifications/cancelled", map[string]any{"requestId": id, "reason": "the question was withdrawn"}, of)
+		return nil, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,29 @@
+package mcpserver
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Revisions are the revisions of the protocol that clients may speak, the newest first. Those after 2025-11-25 have no sessions,
+// and no requests of servers.
+var Revisions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
+
+// metaRevision is where a client of a later revision names it.
+const metaRevision = "io.modelcontextprotocol/protocolVersion"
+
+// refuseRevision returns the error for a request of a client that speaks a later revision, or nil.
+func refuseRevision(m *Message) error {
+	asked := ObjectOf(ObjectOf(m.Params)["_meta"]).Text(metaRevision)
+	if m.Method != "server/discover" && (asked == "" || slices.Contains(Revisions, asked)) {
+		return nil
+	}
+	data, err := json.Marshal(&mcp.UnsupportedProtocolVersionData{Supported: Revisions, Requested: asked})
+	if err != nil {
+		return err
+	}
+	return &jsonrpc.Error{Code: mcp.CodeUnsupportedProtocolVersion, Message: "Unsupported protocol version: use initialize", Data: data}
+}

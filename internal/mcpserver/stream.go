@@ -207,10 +207,11 @@ func (l *httpLink) forget(s *stream) {
 func (s *stream) serve(w http.ResponseWriter, r *http.Request, l *httpLink, next int) {
 	replaced := s.read()
 	out := &eventWriter{w: w, out: http.NewResponseController(w), stream: s.number}
+	primes := s.open != nil && r.Header.Get(headerRevision) == Revisions[0] // earlier clients take an event without data for a message
 	pause := keepAlive
 	if r.Method == http.MethodGet {
-		out.begin(next, false)
-	} else if r.Header.Get(headerRevision) >= Revisions[0] { // earlier clients take an event without data for a message
+		out.begin(next, primes)
+	} else if primes {
 		pause = primeTime
 	}
 	timer := time.NewTimer(pause)
@@ -242,7 +243,7 @@ func (s *stream) serve(w http.ResponseWriter, r *http.Request, l *httpLink, next
 		case <-s.changed:
 		case <-timer.C:
 			if !out.began {
-				out.begin(next, pause == primeTime)
+				out.begin(next, primes)
 			} else {
 				out.comment()
 			}

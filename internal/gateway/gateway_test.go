@@ -108,7 +108,7 @@ func TestClientIsToldWhenTheServerIsBack(t *testing.T) {
 	})
 }
 
-// What a server lists outlives the process: a client is answered at once, while the server is away.
+// What a server lists outlives the process: a client is answered at once, while the server is away, or has not started yet.
 func TestListsOutliveTheProcess(t *testing.T) {
 	folder := t.TempDir()
 	overHTTP(t, &ListStore{folder}, func(w *world, _ *faults.Server, _ *faults.Tools) {
@@ -117,16 +117,39 @@ func TestListsOutliveTheProcess(t *testing.T) {
 		require.NotEmpty(w, listed.Tools)
 		time.Sleep(5 * time.Second) // the store is written
 	})
-	overHTTP(t, &ListStore{folder}, func(w *world, e *faults.Server, _ *faults.Tools) {
-		e.Stop()
-		began := time.Now()
-		session := w.connect(nil)
-		listed, err := session.ListTools(w.Context(), nil)
-		require.NoError(w, err)
-		require.NotEmpty(w, listed.Tools)
-		require.Equal(w, "faults", session.InitializeResult().ServerInfo.Name)
-		require.Less(w, time.Since(began), 50*time.Millisecond)
-	})
+	for name, disturb := range map[string]func(*faults.Server){
+		"away": func(e *faults.Server) { e.Stop() }, "starting": func(e *faults.Server) { e.Inject("initialize", faults.Delay(10*time.Second)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			overHTTP(t, &ListStore{folder}, func(w *world, e *faults.Server, _ *faults.Tools) {
+				disturb(e)
+				began := time.Now()
+				session := w.connect(nil)
+				listed, err := session.ListTools(w.Context(), nil)
+				require.NoError(w, err)
+				require.NotEmpty(w, listed.Tools)
+				require.Equal(w, "faults", session.InitializeResult().ServerInfo.Name)
+				require.Zero(w, time.Since(began), "it waits for nothing")
+				require.Zero(w, e.Count("initialize"))
+				if name == "away" {
+					return
+				}
+				// A call waits for the server. Other clients do not.
+				called := make(chan string, 1)
+				go func() {
+					text, _ := w.call(session, "count", nil)
+					called <- text
+				}()
+				time.Sleep(time.Second)
+				require.Equal(w, 1, e.Count("initialize"))
+				_, err = w.connect(nil).ListTools(w.Context(), nil)
+				require.NoError(w, err)
+				require.Equal(w, time.Second, time.Since(began))
+				require.Equal(w, "1", <-called)
+				require.GreaterOrEqual(w, time.Since(began), 10*time.Second)
+			})
+		})
+	}
 }
 
 // What the SDK does not know goes through in both directions, and so do the errors of a server.

@@ -7,9 +7,11 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,6 +42,9 @@ func TestMain(m *testing.M) {
 // processVar makes the test binary a stdio server.
 const processVar = "MCPACTOR_SERVE_TEST_PROCESS"
 
+// stubborn is its value for a process that ends neither with its input, nor by a signal.
+const stubborn = "stubborn"
+
 // runProcess runs a stdio server, whose tools return its process id, or end it.
 func runProcess() {
 	s := mcp.NewServer(&mcp.Implementation{Name: "process", Version: "1"}, nil)
@@ -51,7 +56,13 @@ func runProcess() {
 	}
 	add("pid", func() {})
 	add("exit", func() { os.Exit(7) })
+	if os.Getenv(processVar) == stubborn {
+		signal.Ignore(syscall.SIGTERM, os.Interrupt)
+	}
 	s.Run(context.Background(), &mcp.StdioTransport{})
+	if os.Getenv(processVar) == stubborn {
+		time.Sleep(time.Minute)
+	}
 	os.Exit(0)
 }
 

@@ -1,0 +1,30 @@
+//go:build unix
+
+package gateway
+
+import (
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// The process of a server that does not end with its input, and ignores signals, is killed when its client leaves.
+func TestProcessThatDoesNotEndIsKilledWithItsClient(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	w := newWorld(t, nil, mcpbridge.Server{Name: "s", Command: self, Env: map[string]string{processVar: stubborn, "GORACE": "atexit_sleep_ms=0"}})
+	text, isError := w.call(w.connect(nil), "pid", nil)
+	require.False(t, isError, text)
+	pid, err := strconv.Atoi(text)
+	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, 0), "it runs")
+	w.ends[0]()
+	require.Eventually(t, func() bool { return syscall.Kill(pid, 0) == syscall.ESRCH }, 20*time.Second, 10*time.Millisecond, "it would run for a minute")
+	w.stop()
+}

@@ -4,14 +4,20 @@
 // A member renews its lease as long as the witness of the cluster answers that it is a member. When the lease has
 // run out by the clock of the member itself, after a pause of the process or a cut in the
 // network, it is fenced: the wrappers of this package start no dial and no call, write nothing to a
-// store, and close no MCP session that another member may have resumed from it.
+// store, and close no MCP session that another member may have resumed from it. Dials, the closing of such a session, and the
+// list of those that are stored wait for the next renewal.
+//
+// A term is the time from a first renewal to [Lease.End]: in the next one, the sessions of this one may be others'. A
+// connection acts in the term in which its dial began, and not in a later one.
 package lease
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +32,11 @@ var ErrFenced = errors.New("the member is fenced: the others may have removed it
 type Lease struct {
 	length time.Duration
 	clock  func() time.Duration
-	until  atomic.Int64 // by the clock; zero: there is no lease
+	until  atomic.Int64  // by the clock; zero: there is no lease
+	ended  atomic.Uint64 // terms
+
+	mu     sync.Mutex
+	change chan struct{} // closed at the next Renew or End
 }
 
 // Forever is the length of a lease that does not run out: nobody can remove the only host of a cluster.
@@ -34,7 +44,7 @@ const Forever = time.Duration(math.MaxInt64 / 2)
 
 // New returns a lease for a time by a clock, such as [Clock]. It is not held before Renew.
 func New(length time.Duration, clock func() time.Duration) *Lease {
-	return &Lease{length: length, clock: clock}
+	return &Lease{length: length, clock: clock, change: make(chan struct{})}
 }
 
 // Now returns the time by the clock of the lease.
@@ -42,22 +52,67 @@ func (l *Lease) Now() time.Duration { return l.clock() }
 
 // Renew renews the lease from a time on: when the witness was asked, not when it answered.
 func (l *Lease) Renew(from time.Duration) {
-	until := int64(from + l.length)
-	for {
-		old := l.until.Load()
-		if old >= until || l.until.CompareAndSwap(old, until) {
-			return
-		}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if until := int64(from + l.length); until > l.until.Load() {
+		l.until.Store(until)
+		l.changed()
 	}
 }
 
-// End ends the lease until the next Renew.
-func (l *Lease) End() { l.until.Store(0) }
+// End ends the lease until the next Renew, and the term.
+func (l *Lease) End() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.until.Store(0)
+	l.ended.Add(1)
+	l.changed()
+}
+
+// changed wakes who waits. The caller has the mutex.
+func (l *Lease) changed() {
+	close(l.change)
+	l.change = make(chan struct{})
+}
 
 // Held reports whether the member may act.
 func (l *Lease) Held() bool {
 	until := l.until.Load()
 	return until != 0 && int64(l.clock()) < until
+}
+
+// term is one term of a lease.
+type term struct {
+	lease  *Lease
+	number uint64 // how many have ended before it
+}
+
+func (l *Lease) term() term { return term{l, l.ended.Load()} }
+
+// held reports whether the member may act in the term.
+func (t term) held() bool { return t.lease.Held() && !t.over() }
+
+// over reports whether the term has ended.
+func (t term) over() bool { return t.lease.ended.Load() != t.number }
+
+// await waits until the member may act in the term. It reports false if the term or ctx ends before.
+func (t term) await(ctx context.Context) bool {
+	for {
+		t.lease.mu.Lock()
+		change := t.lease.change
+		t.lease.mu.Unlock()
+		switch {
+		case t.held():
+			return true
+		case t.over():
+			return false
+		}
+		select {
+		case <-change:
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // Dialer wraps a dialer: without the lease it does not dial, and its connections start no
@@ -73,39 +128,45 @@ type dialer struct {
 	shared bool
 }
 
-// Dial dials if the lease is held.
+// Dial dials when the lease is held.
 func (d *dialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
-	if !d.lease.Held() {
+	t := d.lease.term()
+	if !t.await(ctx) {
 		return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: ErrFenced.Error(), Err: ErrFenced}
 	}
 	inner, err := d.Dialer.Dial(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	return &conn{inner, d.lease, d.shared}, nil
+	return &conn{inner, t, d.shared}, nil
 }
 
 type conn struct {
 	mcpbridge.Conn
-	lease  *Lease
+	term   term
 	shared bool
 }
 
 // Do runs the operation if the lease is held. Otherwise the connection counts as broken,
 // because the session may live on another member.
 func (c *conn) Do(ctx context.Context, op messages.Operation) (messages.Result, error) {
-	if !c.lease.Held() {
+	if !c.term.held() {
 		return nil, &mcpbridge.Error{Class: mcpbridge.NotSent, Session: mcpbridge.Broken, Detail: ErrFenced.Error(), Err: ErrFenced}
 	}
 	return c.Conn.Do(ctx, op)
 }
 
-// Close ends the session. If another member may have resumed it, only the transport ends.
+// Close ends the session. If another member may have resumed it, it waits for the lease, and ends only the transport if
+// that does not come.
 func (c *conn) Close(ctx context.Context) error {
-	if c.shared && !c.lease.Held() && c.Resume() != nil {
-		return c.Detach(ctx)
+	if !c.shared || c.Resume() == nil || c.term.await(ctx) {
+		return c.Conn.Close(ctx)
 	}
-	return c.Conn.Close(ctx)
+	err := c.Detach(ctx)
+	if !c.term.over() { // otherwise the session is another member's
+		err = cmp.Or(err, ErrFenced)
+	}
+	return err
 }
 
 // Store wraps a store that the members share. It writes nothing without the lease, and lists
@@ -136,8 +197,12 @@ func (s *store) Delete(ctx context.Context, key messages.Key) error {
 	return s.Store.Delete(ctx, key)
 }
 
-// Keys returns the keys that the member owns.
+// Keys returns the keys that the member owns. It waits for the lease if there are any.
 func (s *store) Keys(ctx context.Context) ([]messages.Key, error) {
+	t, others := s.lease.term(), func(key messages.Key) bool { return !s.owns(key) }
 	keys, err := s.Store.Keys(ctx)
-	return slices.DeleteFunc(keys, func(key messages.Key) bool { return !s.owns(key) }), err
+	if keys = slices.DeleteFunc(keys, others); err == nil && len(keys) > 0 && !t.await(ctx) {
+		return nil, ErrFenced
+	}
+	return slices.DeleteFunc(keys, others), err
 }

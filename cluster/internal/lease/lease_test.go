@@ -132,28 +132,36 @@ func (i *inner) Detach(context.Context) error {
 }
 
 func TestFencedMemberClosesNoSessionThatAnotherOneMayHave(t *testing.T) {
+	resumable, nothing := &mcpbridge.Resume{}, func(*Lease) {}
+	renew := func(l *Lease) { l.Renew(l.Now()) }
 	for name, c := range map[string]struct {
-		shared, held bool
-		resume       *mcpbridge.Resume
-		stays        bool
+		shared    bool
+		resume    *mcpbridge.Resume
+		meanwhile func(*Lease)
+		stays     bool
+		err       error
 	}{
-		"fenced":                {shared: true, resume: &mcpbridge.Resume{}, stays: true},
-		"with the lease":        {shared: true, held: true, resume: &mcpbridge.Resume{}},
-		"without a store":       {resume: &mcpbridge.Resume{}},
-		"that nobody can have":  {shared: true},
-		"lease and no resuming": {shared: true, held: true},
+		"the lease does not come":      {true, resumable, nothing, true, ErrFenced},
+		"the lease comes":              {true, resumable, renew, false, nil},
+		"the member is removed":        {true, resumable, (*Lease).End, true, nil},
+		"it is removed and comes back": {true, resumable, func(l *Lease) { l.End(); renew(l) }, true, nil},
+		"without a store":              {false, resumable, nothing, false, nil},
+		"that nobody can resume":       {true, nil, nothing, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l, i := New(time.Hour, elapsed()), &inner{resume: c.resume}
-			l.Renew(l.Now())
-			conn, err := l.Dialer(i, c.shared).Dial(t.Context(), mcpbridge.DialRequest{})
-			require.NoError(t, err)
-			if !c.held {
-				l.End()
-			}
-			require.NoError(t, conn.Close(t.Context()))
-			require.Equal(t, c.stays, i.detached == 1)
-			require.Equal(t, c.stays, i.closed == 0)
+			synctest.Test(t, func(t *testing.T) {
+				l, i := New(time.Second, elapsed()), &inner{resume: c.resume}
+				renew(l)
+				conn, err := l.Dialer(i, c.shared).Dial(t.Context(), mcpbridge.DialRequest{})
+				require.NoError(t, err)
+				time.Sleep(time.Second) // the lease runs out
+				time.AfterFunc(time.Second, func() { c.meanwhile(l) })
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				require.Equal(t, c.err, conn.Close(ctx))
+				require.Equal(t, c.stays, i.detached == 1)
+				require.Equal(t, c.stays, i.closed == 0)
+			})
 		})
 	}
 }
@@ -171,13 +179,18 @@ func TestFencedMemberStartsNothing(t *testing.T) {
 			require.Equal(t, session, e.Session)
 			require.False(t, e.Sent)
 		}
-		_, err := dialer.Dial(t.Context(), mcpbridge.DialRequest{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := dialer.Dial(ctx, mcpbridge.DialRequest{})
+		requireFenced(err, mcpbridge.Unavailable, mcpbridge.Alive)
+		time.AfterFunc(time.Second, l.End)
+		_, err = dialer.Dial(t.Context(), mcpbridge.DialRequest{})
 		requireFenced(err, mcpbridge.Unavailable, mcpbridge.Alive)
 		require.Zero(t, i.dials)
 
-		l.Renew(l.Now())
+		time.AfterFunc(time.Second, func() { l.Renew(l.Now()) })
 		conn, err := dialer.Dial(t.Context(), mcpbridge.DialRequest{})
-		require.NoError(t, err)
+		require.NoError(t, err, "it has waited for the lease")
 		require.True(t, conn.Info().Attached, "the rest of the connection is as it was")
 		_, err = conn.Do(t.Context(), &messages.Ping{})
 		require.NoError(t, err)
@@ -186,7 +199,11 @@ func TestFencedMemberStartsNothing(t *testing.T) {
 		time.Sleep(time.Second)
 		_, err = conn.Do(t.Context(), &messages.Ping{})
 		requireFenced(err, mcpbridge.NotSent, mcpbridge.Broken)
-		require.Equal(t, 1, i.calls)
+		l.End()
+		l.Renew(l.Now())
+		_, err = conn.Do(t.Context(), &messages.Ping{})
+		requireFenced(err, mcpbridge.NotSent, mcpbridge.Broken)
+		require.Equal(t, 1, i.calls, "its session may be another member's")
 	})
 }
 
@@ -209,6 +226,14 @@ func TestFencedMemberStoresNothing(t *testing.T) {
 		require.Equal(t, []messages.Key{mine}, keys)
 
 		time.Sleep(time.Second)
+		time.AfterFunc(time.Second, func() { l.Renew(l.Now()) })
+		keys, err = store.Keys(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []messages.Key{mine}, keys, "it has waited for the lease")
+		time.Sleep(time.Second)
+		time.AfterFunc(time.Second, l.End)
+		_, err = store.Keys(t.Context())
+		require.ErrorIs(t, err, ErrFenced)
 		require.ErrorIs(t, store.Delete(t.Context(), mine), ErrFenced)
 		loaded, err = store.Load(t.Context(), mine)
 		require.NoError(t, err)

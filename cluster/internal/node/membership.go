@@ -232,11 +232,11 @@ func (m *membership) snapshot() []messages.MemberSnapshot {
 	return list
 }
 
-// places reports whether a key belongs to this member. All keys belong to the last one, also while it leaves. It may be
-// called from any goroutine.
+// places reports whether a key belongs to this member by its last view. All keys belong to the last one, also while it
+// leaves. It may be called from any goroutine.
 func (m *membership) places(key messages.Key) bool {
 	p := m.placed.Load()
-	if p == nil || !m.cfg.Lease.Held() {
+	if p == nil {
 		return false
 	}
 	owner, found := p.owners.Of(ShardOf(key.Normal(), m.cfg.Shards))

@@ -27,6 +27,9 @@ func (n *node) begins(id string) { n.shards.beginIncarnation(id) }
 // viewed takes the next view: shards that have moved are released, and those that have come are served once all others have
 // ceded them.
 func (n *node) viewed() {
+	if n.leaving.remains && len(n.members.keeper.View().Members) == 1 { // it closes what is here: there is nobody to whom it could be left
+		return
+	}
 	n.shards.takeView(n.members.keeper.View())
 	n.serving.drop(func(shard int) bool { return !n.shards.Owns(shard) })
 	n.beginShards()

@@ -120,7 +120,11 @@ func (l *leaving) onFlushDue() {
 	}
 	l.departing = true
 	l.depart()
-	l.after(l.cfg.LeaseTime, &endDue{})
+	patience := l.cfg.LeaseTime
+	if time.Now().Before(l.leftAt) {
+		patience = 2*patience + controlTime // others that leave too, and have ended, are removed after a lease
+	}
+	l.after(patience, &endDue{})
 }
 
 // depart asks for a view without this member. The last member stays until its supervisor has stopped: all sessions are its

@@ -176,6 +176,24 @@ func TestMembersThatLeaveAtOnceHandNothingOver(t *testing.T) {
 	}
 }
 
+// All members leave while the witness is silent for longer than a lease: the one that is left then closes all sessions.
+func TestMembersThatLeaveAtOnceWaitForTheWitness(t *testing.T) {
+	store := new(resume.Memory)
+	inWorld(t, 3, func(w *world) { w.cfg.Store = store }, func(w *world) {
+		for _, m := range w.members {
+			m.send(call(w.scopeOf(m, 0), "count")).ok()
+		}
+		w.hang(true)
+		time.AfterFunc(2*leaseTime, func() { w.hang(false) })
+		var all sync.WaitGroup
+		for _, m := range w.members {
+			all.Go(m.leave)
+		}
+		all.Wait()
+		w.server.set(func() { require.Empty(t, w.server.sessions) })
+	})
+}
+
 // The scope is bound to an actor of another member. When the member that was removed drops what it had
 // with that one, this must not close the MCP session, which a third member has resumed.
 func TestMemberThatWasRemovedClosesNoSessionOfOthers(t *testing.T) {

@@ -283,8 +283,8 @@ func (m *Member) Members() []messages.MemberSnapshot {
 // Calls that wait go to the members that own their keys then. With a shared store, MCP
 // sessions stay open for these members; the last member closes them, unless
 // [supervisor.Config.LeaveOpen] says otherwise. If ctx ends before, Stop no longer waits for
-// calls, and needs up to a second to tell the others. The error is that of [supervisor.Supervisor.Stop]. Stop may be called more than once. After
-// it, another member may have the name.
+// calls, and tells the others within five seconds and a lease. The error is that of [supervisor.Supervisor.Stop]: it names
+// the sessions that could not be closed. Stop may be called more than once. After it, another member may have the name.
 func (m *Member) Stop(ctx context.Context) error {
 	if ctx == nil {
 		return errNoContext
@@ -311,7 +311,11 @@ func (m *Member) Stop(ctx context.Context) error {
 		m.leave()() // the last member has left, and the name of the node is free
 	default:
 	}
-	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.cfg.Lease)
+	patience := m.cfg.Lease
+	if ctx.Err() == nil {
+		patience += shutdownTime // the last member has no lease before this one votes no longer
+	}
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
 	m.witness.leave(bounded)
 	m.closed.Do(m.disconnect)

@@ -44,24 +44,21 @@ import (
 type counters struct {
 	url  string
 	mu   sync.Mutex
-	open map[string]int // by scope
+	open map[string]int  // by scope
+	live map[string]bool // the sessions that are open, by their ids
 
 	waiting, proceed chan struct{} // of the tool "wait"
-	ended            int           // sessions
 }
 
-// live returns how many sessions are open.
-func (s *counters) live() (n int) {
+// left returns how many sessions are open.
+func (s *counters) left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, opened := range s.open {
-		n += opened
-	}
-	return n - s.ended
+	return len(s.live)
 }
 
 func newCounters(t *testing.T) *counters {
-	s := &counters{open: map[string]int{}, waiting: make(chan struct{}), proceed: make(chan struct{})}
+	s := &counters{open: map[string]int{}, live: map[string]bool{}, waiting: make(chan struct{}), proceed: make(chan struct{})}
 	handler := mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
 		var count atomic.Int64
 		server := mcp.NewServer(&mcp.Implementation{Name: "counter", Version: "1"}, nil)
@@ -78,15 +75,16 @@ func newCounters(t *testing.T) *counters {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
 			s.mu.Lock()
-			s.ended++
+			delete(s.live, r.Header.Get("Mcp-Session-Id"))
 			s.mu.Unlock()
 		}
 		if r.Method == http.MethodPost && r.Header.Get("Mcp-Session-Id") == "" {
 			defer func() {
-				if w.Header().Get("Mcp-Session-Id") != "" {
+				if id := w.Header().Get("Mcp-Session-Id"); id != "" {
 					s.mu.Lock()
 					defer s.mu.Unlock()
 					s.open[r.Header.Get("Scope")]++
+					s.live[id] = true
 				}
 			}()
 		}
@@ -320,7 +318,7 @@ func TestStopOfAllMembersLeavesNoSession(t *testing.T) {
 				for i := range 30 {
 					call(t, members[i%3], fmt.Sprint(i))
 				}
-				require.Equal(t, 30, s.live())
+				require.Eventually(t, func() bool { return s.left() == 30 }, 10*time.Second, time.Millisecond)
 				var wait sync.WaitGroup
 				for _, m := range members {
 					wait.Go(func() { require.NoError(t, m.Stop(t.Context())) })
@@ -329,7 +327,7 @@ func TestStopOfAllMembersLeavesNoSession(t *testing.T) {
 					}
 				}
 				wait.Wait()
-				require.Zero(t, s.live())
+				require.Zero(t, s.left())
 			})
 		}
 	}

@@ -226,7 +226,7 @@ func (p *process) leave() {
 	done := p.s.box(p, func(any) {
 		p.s.later(p, 0, p.name+" has left", func() {
 			p.runs.stop()
-			p.s.later(p, 0, "", p.end)
+			p.s.later(p, time.Millisecond, "", p.end) // what is in its mailboxes is answered before
 		})
 	})
 	p.system.Root.RequestWithCustomSender(p.pid, &Leave{}, done)

@@ -180,7 +180,7 @@ func (e *etcd) read(all *clientv3.GetResponse) (view.Answer, error) {
 	return a, nil
 }
 
-func (*etcd) packet([]byte)         {}
+func (*etcd) packet(string, []byte) {}
 func (*etcd) leave(context.Context) {}
 
 func (e *etcd) lacks() string {

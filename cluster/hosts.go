@@ -132,7 +132,7 @@ func (h *hosts) do(f func()) {
 }
 
 func (h *hosts) ask(number uint64, q *view.Request) { h.do(func() { h.host.Ask(number, q) }) }
-func (h *hosts) packet(data []byte)                 { h.do(func() { h.host.Receive(data) }) }
+func (h *hosts) packet(from string, data []byte)    { h.do(func() { h.host.Receive(from, data) }) }
 
 func (h *hosts) lacks() string {
 	if status := h.status.Load(); status != nil {
@@ -141,7 +141,7 @@ func (h *hosts) lacks() string {
 	return "it begins"
 }
 
-// leave has the host vote no longer.
+// leave has the host vote no longer. Without a leader for a lease it gives up: there are not enough others.
 func (h *hosts) leave(ctx context.Context) {
 	if h.ended == nil {
 		return
@@ -150,9 +150,13 @@ func (h *hosts) leave(ctx context.Context) {
 	done := sync.OnceFunc(func() { close(left) })
 	again := time.NewTicker(h.cfg.Lease / ticksPerLease)
 	defer again.Stop()
+	unled := 0
 	for {
 		h.do(func() {
-			if h.host.Leave() {
+			if unled++; h.host.Led() {
+				unled = 0
+			}
+			if h.host.Leave() || unled > ticksPerLease {
 				done()
 			}
 		})

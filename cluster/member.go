@@ -313,7 +313,7 @@ func (m *Member) Stop(ctx context.Context) error {
 	}
 	patience := m.cfg.Lease
 	if ctx.Err() == nil {
-		patience += shutdownTime // the last member has no lease before this one votes no longer
+		patience *= 3 // the last member has no lease before this one votes no longer
 	}
 	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()

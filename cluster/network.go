@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 
 	"github.com/rs/zerolog"
 
@@ -23,7 +24,7 @@ type network struct {
 var _ node.Network = (*network)(nil)
 
 // listen begins to accept connections. tell tells the node, and packet takes what comes from a host of raft.
-func listen(cfg *Config, logger zerolog.Logger, tell func(any), packet func([]byte)) (*network, error) {
+func listen(cfg *Config, logger zerolog.Logger, tell func(any), packet func(from string, data []byte)) (*network, error) {
 	creds, err := cfg.credentials(logger)
 	if err != nil {
 		return nil, err
@@ -35,12 +36,10 @@ func listen(cfg *Config, logger zerolog.Logger, tell func(any), packet func([]by
 	n := &network{address: cfg.Advertise, served: make(chan struct{})}
 	n.mesh = mesh.New(mesh.Config{
 		Cluster: cfg.Name, Version: wire.Version, Self: link.Address{Host: cfg.Advertise}, Logger: logger, Credentials: creds,
-		Dial: func(ctx context.Context, address string) (net.Conn, error) {
-			return new(net.Dialer).DialContext(ctx, "tcp", address)
-		},
+		Dial: cfg.dial,
 		Received: func(from *mesh.Link, m link.Message) {
 			if from.To().ID == "" {
-				packet(m.Body)
+				packet(from.To().Host, m.Body)
 				return
 			}
 			tell(&node.Received{Network: from.From().ID, From: from.To().ID, Message: m})
@@ -58,6 +57,14 @@ func listen(cfg *Config, logger zerolog.Logger, tell func(any), packet func([]by
 		}
 	}()
 	return n, nil
+}
+
+// dial connects to a member. Whatever the others say, no address is dialed that is not one of Hosts, if these are set.
+func (c *Config) dial(ctx context.Context, address string) (net.Conn, error) {
+	if len(c.Hosts) > 0 && !slices.Contains(c.Hosts, address) {
+		return nil, fmt.Errorf("cluster: %q is not one of hosts", address)
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
 // Address returns the address at which others reach the member.

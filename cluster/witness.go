@@ -14,8 +14,8 @@ import (
 type witness interface {
 	// ask has a request done, and does not block. The answer, if there is one, is told to the node.
 	ask(number uint64, q *view.Request)
-	// packet takes what another host has sent.
-	packet(data []byte)
+	// packet takes what the host at an address has sent.
+	packet(from string, data []byte)
 	// lacks says what the witness waits for, or returns "".
 	lacks() string
 	// leave has the others be enough without this member, as long as ctx allows it.
@@ -66,7 +66,7 @@ func (s *shared) ask(number uint64, q *view.Request) {
 	s.tell(&node.Answered{Number: number, Answer: r.Do(q)})
 }
 
-func (*shared) packet([]byte)         {}
+func (*shared) packet(string, []byte) {}
 func (*shared) lacks() string         { return "" }
 func (*shared) leave(context.Context) {}
 func (*shared) close()                {}

@@ -75,7 +75,7 @@ func over(t *testing.T, id string, listener net.Listener, creds credentials.Tran
 	return m
 }
 
-// The stranger says all that a member says, but its certificate is for another host.
+// The stranger says all that a member says, and listens at its address, but its certificate is for another host.
 func TestStrangerWithACertificateOfTheSameAuthorityIsRefused(t *testing.T) {
 	listen := func() net.Listener {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,7 +84,7 @@ func TestStrangerWithACertificateOfTheSameAuthorityIsRefused(t *testing.T) {
 	}
 	ca, la, lb := newAuthority(t), listen(), listen()
 	b := over(t, "b", lb, ca.issue(t, "127.0.0.1"))
-	b.Link(link.Address{ID: "a", Host: la.Addr().String()})
+	ba := b.Link(link.Address{ID: "a", Host: la.Addr().String()})
 	stranger := over(t, "a", la, ca.issue(t, "other.example"))
 	send(t, stranger.Link(link.Address{ID: "b", Host: lb.Addr().String()}), 1)
 	require.Eventually(t, func() bool { return len(stranger.refusals()) > 0 }, 10*time.Second, time.Millisecond)
@@ -92,6 +92,10 @@ func TestStrangerWithACertificateOfTheSameAuthorityIsRefused(t *testing.T) {
 		require.Equal(t, errStranger.Error(), text)
 	}
 	require.Empty(t, b.ids())
+	send(t, ba, 3)
+	_, err := ba.conn.NewStream(t.Context(), &streamOf, Method)
+	require.ErrorContains(t, err, "cannot validate certificate for 127.0.0.1")
+	require.Empty(t, stranger.ids())
 
 	lc := listen()
 	b.Link(link.Address{ID: "c", Host: lc.Addr().String()})

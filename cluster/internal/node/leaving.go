@@ -122,7 +122,7 @@ func (l *leaving) onFlushDue() {
 	l.depart()
 	patience := l.cfg.LeaseTime
 	if time.Now().Before(l.leftAt) {
-		patience = 2*patience + controlTime // others that leave too, and have ended, are removed after a lease
+		patience *= 3 // others that leave too, and have ended, are removed after a lease
 	}
 	l.after(patience, &endDue{})
 }

@@ -234,7 +234,7 @@ func (p *process) drive() {
 			to := hostOf(packet.To)
 			s.carry(p.name, to, "raft", func() {
 				if there := s.byName(to); there != nil && there.host != nil {
-					s.later(there, 0, "", func() { there.host.Receive(packet.Data); there.drive() })
+					s.later(there, 0, "", func() { there.host.Receive(p.address, packet.Data); there.drive() })
 				}
 			}, none)
 		}

@@ -1,11 +1,13 @@
 package quorum
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/view"
@@ -62,7 +64,7 @@ func (c *hosts) run(ticks int) {
 			p, from := c.packets[0], c.from[0]
 			c.packets, c.from = c.packets[1:], c.from[1:]
 			if h := c.all[p.To]; h != nil && !c.cut[[2]string{from, p.To}] && c.random.Float64() >= c.lose {
-				h.Receive(p.Data)
+				h.Receive(from, p.Data)
 				c.drive(p.To)
 			}
 		}
@@ -253,15 +255,81 @@ func TestTheLastHostIsEnough(t *testing.T) {
 	}
 }
 
-func TestStrangersChangeNothing(t *testing.T) {
-	c := newHosts(t, 1, 1)
-	c.run(60)
-	h := c.all["h0:1"]
-	for _, data := range []string{"", "{}", `{"from":"x:1","hello":{"id":7}}`, `{"from":"h0:1","raft":"AAAA"}`} {
-		h.Receive([]byte(data))
+// Whatever is lost while the leader leaves, the other one can do without it soon.
+func TestLeaderThatLeavesIsNotNeeded(t *testing.T) {
+	for seed := range uint64(300) {
+		c := newHosts(t, seed, 2)
+		c.run(60)
+		leader, other := c.names[0], c.names[1]
+		if c.all[other].leads() {
+			leader, other = other, leader
+		}
+		c.lose = 0.4
+		for i := 0; !c.all[leader].Leave(); i++ {
+			require.Less(t, i, 1000, "seed %d", seed)
+			c.run(1)
+		}
+		delete(c.all, leader)
+		_, is := c.write(other)
+		require.True(t, is, "seed %d", seed)
 	}
-	require.Len(t, h.voters, 1)
-	require.True(t, proto.Equal(h.conf, h.conf))
+}
+
+// Otherwise they would go on beside the last one, which needs nobody.
+func TestHostsThatHaveLeftAreNotEnough(t *testing.T) {
+	for seed := range uint64(300) {
+		c := newHosts(t, seed, 3)
+		c.run(60)
+		c.lose = float64(seed%4) * 0.1
+		last := c.names[seed%3]
+		for range 1000 {
+			for _, name := range c.names {
+				if h := c.all[name]; h != nil && name != last && c.random.IntN(3) == 0 && h.Leave() {
+					delete(c.all, name)
+				}
+			}
+			c.run(1)
+		}
+		require.Len(t, c.all, 1, "seed %d", seed)
+		for _, name := range c.names {
+			c.cut[[2]string{name, last}], c.cut[[2]string{last, name}] = true, true
+			if name != last {
+				c.restart(name, true)
+			}
+		}
+		c.lose = 0
+		c.run(200)
+		for _, name := range c.names {
+			_, is := c.write(name)
+			require.Equal(t, name == last, is, "seed %d", seed)
+		}
+	}
+}
+
+// Neither does a host that speaks for another one.
+func TestStrangersChangeNothing(t *testing.T) {
+	c := newHosts(t, 1, 3)
+	c.run(60)
+	h, other := c.all["h0:1"], c.all["h1:1"]
+	before := h.State()
+	step, err := proto.Marshal(&pb.Message{
+		Type: pb.MessageType_MsgApp.Enum(), To: &h.id, From: &other.id, Term: proto.Uint64(99), Index: proto.Uint64(0), LogTerm: proto.Uint64(0),
+	})
+	require.NoError(t, err)
+	forged, err := json.Marshal(frame{Raft: step})
+	require.NoError(t, err)
+	for _, data := range []string{"", "{}", `{"hello":{"id":7}}`, `{"hello":{"id":7,"fresh":true}}`, `{"left":7}`, `{"raft":"AAAA"}`, string(forged)} {
+		for _, from := range []string{"x:1", "", "h0:1", "h2:1"} {
+			if from != "h2:1" || data == string(forged) {
+				h.Receive(from, []byte(data))
+			}
+		}
+	}
+	c.drive("h0:1")
+	require.Empty(t, c.packets)
+	require.Equal(t, before, h.State())
 	_, is := c.write("h0:1")
 	require.True(t, is)
+	h.Receive("h1:1", forged)
+	require.Equal(t, uint64(99), h.node.BasicStatus().GetTerm(), "from its own host it counts")
 }

@@ -16,6 +16,14 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
+// State is what a host has stored. ID is that of its voter, and is never zero; the rest is empty in a host without a log.
+type State struct {
+	ID       uint64
+	Hard     *pb.HardState
+	Snapshot *pb.Snapshot
+	Entries  []*pb.Entry
+}
+
 // Log is the file with the state of a host. Its records are appended, each with its length and a checksum, and are on
 // the disk when Save returns. A record at the end that was not written as a whole was never acted on, and is
 // dropped. It is used by one goroutine.
@@ -75,12 +83,12 @@ func OpenLog(directory, address string) (*Log, State, error) {
 // NewID returns the id of a voter that has never been one.
 func NewID() uint64 { return 1 + rand.Uint64N(1<<62) }
 
-// Save stores what is new. all returns the whole state, which replaces the file when there is a snapshot.
-func (l *Log) Save(s *Save, all func() State) error {
+// Save stores what is new, without an ID. all returns the whole state, which replaces the file when there is a snapshot.
+func (l *Log) Save(s *State, all func() State) error {
 	if s.Snapshot != nil {
 		return l.replace(all())
 	}
-	data, err := encode(State{Hard: s.Hard, Entries: s.Entries})
+	data, err := encode(*s)
 	if err != nil {
 		return err
 	}

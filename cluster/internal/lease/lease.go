@@ -4,8 +4,8 @@
 // A member renews its lease as long as the witness of the cluster answers that it is a member. When the lease has
 // run out by the clock of the member itself, after a pause of the process or a cut in the
 // network, it is fenced: the wrappers of this package start no dial and no call, write nothing to a
-// store, and close no MCP session that another member may have resumed from it. Dials, the closing of such a session, and the
-// list of those that are stored wait for the next renewal.
+// store, and close no MCP session that another member may have resumed from it. The closing of such a session, and the list of those
+// that are stored wait for the next renewal.
 //
 // A term is the time from a first renewal to [Lease.End]: in the next one, the sessions of this one may be others'. A
 // connection acts in the term in which its dial began, and not in a later one.
@@ -128,10 +128,11 @@ type dialer struct {
 	shared bool
 }
 
-// Dial dials when the lease is held.
+// Dial dials if the lease is held. A dial that may only resume a session, to close it, waits for that. Any other has to read the
+// store anew when the lease is back.
 func (d *dialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
 	t := d.lease.term()
-	if !t.await(ctx) {
+	if !t.held() && (!req.Only || !t.await(ctx)) {
 		return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: ErrFenced.Error(), Err: ErrFenced}
 	}
 	inner, err := d.Dialer.Dial(ctx, req)

@@ -179,17 +179,16 @@ func TestFencedMemberStartsNothing(t *testing.T) {
 			require.Equal(t, session, e.Session)
 			require.False(t, e.Sent)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := dialer.Dial(ctx, mcpbridge.DialRequest{})
+		_, err := dialer.Dial(t.Context(), mcpbridge.DialRequest{})
 		requireFenced(err, mcpbridge.Unavailable, mcpbridge.Alive)
+		toClose := mcpbridge.DialRequest{Only: true}
 		time.AfterFunc(time.Second, l.End)
-		_, err = dialer.Dial(t.Context(), mcpbridge.DialRequest{})
+		_, err = dialer.Dial(t.Context(), toClose)
 		requireFenced(err, mcpbridge.Unavailable, mcpbridge.Alive)
 		require.Zero(t, i.dials)
 
 		time.AfterFunc(time.Second, func() { l.Renew(l.Now()) })
-		conn, err := dialer.Dial(t.Context(), mcpbridge.DialRequest{})
+		conn, err := dialer.Dial(t.Context(), toClose)
 		require.NoError(t, err, "it has waited for the lease")
 		require.True(t, conn.Info().Attached, "the rest of the connection is as it was")
 		_, err = conn.Do(t.Context(), &messages.Ping{})

@@ -9,6 +9,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/cluster"
 	"github.com/mcpactor/mcpactor/cluster/etcdstore"
@@ -52,10 +53,13 @@ func ExampleStart() {
 func ExampleStart_hosts() {
 	ctx, port := context.Background(), os.Args[1]
 	member, err := cluster.Start(ctx, actor.NewActorSystem(), cluster.Config{
-		Supervisor: supervisor.Config{Servers: []supervisor.Server{{Name: "search", URL: "https://search.example.com/mcp"}}},
-		Listen:     "127.0.0.1:" + port,
-		Hosts:      []string{"127.0.0.1:8091", "127.0.0.1:8092", "127.0.0.1:8093"},
-		Directory:  "members",
+		Supervisor: supervisor.Config{
+			Servers: []supervisor.Server{{Name: "search", URL: "https://search.example.com/mcp"}},
+			Logger:  zerolog.New(os.Stderr),
+		},
+		Listen:    "127.0.0.1:" + port,
+		Hosts:     []string{"127.0.0.1:8091", "127.0.0.1:8092", "127.0.0.1:8093"},
+		Directory: "members",
 	})
 	if err != nil {
 		log.Fatal(err)

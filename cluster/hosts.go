@@ -91,7 +91,7 @@ func (h *hosts) note() {
 	status := ""
 	if !h.host.Led() {
 		if status = "more than half of hosts must answer"; h.host.Voters() == 0 {
-			status = "the hosts must all start once. Later more than half of those that ran last take this one up"
+			status = "all hosts must start once; after that, more than half of those that ran last"
 		}
 		if lacks := h.host.Lacks(); len(lacks) > 0 {
 			status += "; not heard yet: " + strings.Join(lacks, ", ")

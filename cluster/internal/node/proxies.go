@@ -31,8 +31,8 @@ func pidOf(ref string) *actor.PID {
 	return actor.NewPID(address, id)
 }
 
-// proxies are the processes here that stand for actors of other members. It knows the actors here that other members
-// know, too, and tells these when one terminates.
+// proxies are the processes here that stand for actors of other members. The part also knows which actors here the other
+// members know, and tells them when one terminates.
 type proxies struct {
 	*base
 	questions  *questions

@@ -30,23 +30,23 @@ type header struct {
 }
 
 // set takes a header.
-func (to *header) set(h *messages.Header, refs Refs) error {
+func (h *header) set(from *messages.Header, refs Refs) error {
 	pids := pids{refs: refs}
-	*to = header{
-		Key: h.Key, ID: h.ID, Timeout: timeout(h.Deadline), Wait: timeout(h.WaitUntil), Quiet: h.Quiet, Replay: h.Replay, Trace: h.Trace,
-		Subscriber: pids.ref("subscriber", h.Subscriber), Owner: pids.ref("owner", h.Owner), Handler: pids.ref("handler", h.Handler),
-		Extra: h.Extra, Verbatim: h.Verbatim,
+	*h = header{
+		Key: from.Key, ID: from.ID, Timeout: timeout(from.Deadline), Wait: timeout(from.WaitUntil), Quiet: from.Quiet, Replay: from.Replay, Trace: from.Trace,
+		Subscriber: pids.ref("subscriber", from.Subscriber), Owner: pids.ref("owner", from.Owner), Handler: pids.ref("handler", from.Handler),
+		Extra: from.Extra, Verbatim: from.Verbatim,
 	}
-	if h.Attributes.Len() > 0 {
-		to.Attributes = map[string]string{}
-		for key, value := range h.Attributes.All() {
-			to.Attributes[key] = value
+	if from.Attributes.Len() > 0 {
+		h.Attributes = map[string]string{}
+		for key, value := range from.Attributes.All() {
+			h.Attributes[key] = value
 		}
 	}
 	if pids.err != nil {
 		return pids.err
 	}
-	return checkUTF8(reflect.ValueOf(to).Elem())
+	return checkUTF8(reflect.ValueOf(h).Elem())
 }
 
 func (h *header) header(refs Refs) (messages.Header, error) {

@@ -320,7 +320,7 @@ func (s *simulation) onRead(by *mailbox.Mailbox, message any) {
 		}
 	case *contract.DialAbandoned:
 		reg := registrationOf(msg.Of)
-		if s.supervisorOf(by).order.abandoned[reg] = true; reg.Probing {
+		if s.supervisorOf(by).order.abandoned[reg] = reg.Dialing; reg.Probing {
 			s.crossed("a probe was abandoned")
 		}
 	case *contract.CallsHandedBack:

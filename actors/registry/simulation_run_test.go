@@ -106,6 +106,7 @@ func reported(t *testing.T, seed uint64, s *simulation) string {
 	file := filepath.Join("testdata", "simulation", fmt.Sprintf("%d.tape", seed))
 	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
 	require.NoError(t, schedule.Write(file, shortest.Parts(), fmt.Sprintf("seed %d: %s", seed, shortest.violation)))
-	return fmt.Sprintf("%s\nshortened from %d actions and %d steps to %d and %d, as %s:\n%s\nrun it again: go test ./actors/registry -run TestSimulationReplaysTapes/%s -v -simulation.v",
-		s.violation, len(s.Parts())-2, s.steps, len(shortest.Parts())-2, shortest.steps, file, strings.Join(shortest.log, "\n"), filepath.Base(file))
+	return fmt.Sprintf("%s\nshortened from %d actions and %d steps to %d and %d, as %s:\n%s\nrun it again: go test ./actors/registry -run TestSimulationReplaysTapes/%s -v -simulation.v\n"+
+		"or, without this file: go test ./actors/registry -run TestSimulation$ -simulation.seed %d -simulation.seeds 1",
+		s.violation, len(s.Parts())-2, s.steps, len(shortest.Parts())-2, shortest.steps, file, strings.Join(shortest.log, "\n"), filepath.Base(file), seed)
 }

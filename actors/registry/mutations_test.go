@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -90,10 +91,10 @@ func (l look) build() look {
 	l.dir = l.TempDir()
 	overlay := struct{ Replace map[string]string }{map[string]string{}}
 	for file, text := range l.mutated(l.T) {
-		path, err := filepath.Abs(filepath.Join(moduleRoot, file))
+		source, err := filepath.Abs(filepath.Join(moduleRoot, file))
 		require.NoError(l, err)
-		overlay.Replace[path] = filepath.Join(l.dir, fmt.Sprint(len(overlay.Replace), ".go"))
-		require.NoError(l, os.WriteFile(overlay.Replace[path], []byte(text), 0o644))
+		overlay.Replace[source] = filepath.Join(l.dir, fmt.Sprint(len(overlay.Replace), ".go"))
+		require.NoError(l, os.WriteFile(overlay.Replace[source], []byte(text), 0o644))
 	}
 	listed, err := json.Marshal(overlay)
 	require.NoError(l, err)
@@ -150,15 +151,22 @@ func (l look) find(intact look) (how string, found bool) {
 	}
 }
 
-// trySuite runs the other tests with the mutation, if that is wanted, and reports what has failed.
+// trySuite runs the other tests with the mutation, if that is wanted, and reports the first one that has failed: in the packages
+// of the mutation, then in those that use them, up to those of the whole module.
 func (l look) trySuite() string {
 	if !*mutationSuite {
 		return ""
 	}
-	began := time.Now()
-	out, err := l.test("-failfast", "-skip", "^TestSimulation", "-timeout", "5m", "./actors/...", "./mcpbridge/internal/...", "./tests")
-	if err == nil {
-		return "; missed by the suite"
+	packages := []string{}
+	for _, c := range l.changes {
+		packages = append(packages, "./"+path.Dir(c.file))
 	}
-	return fmt.Sprintf("; suite after %v: %s", time.Since(began).Round(time.Second), strings.TrimSpace(failureLine.FindString(out)))
+	packages = append(slices.Compact(packages), "./actors/registry", "./mcpbridge/internal/bridge", "./tests")
+	began := time.Now()
+	for _, pkg := range packages {
+		if out, err := l.test("-failfast", "-skip", "^TestSimulation", "-timeout", "5m", pkg); err != nil {
+			return fmt.Sprintf("; suite after %v: %s", time.Since(began).Round(time.Second), strings.TrimSpace(failureLine.FindString(out)))
+		}
+	}
+	return "; missed by the suite"
 }

@@ -46,10 +46,8 @@ func (k *command) SendUserMessage(_ *actor.PID, message any) {
 	s.unanswered--
 	if f, failed := message.(*messages.Failure); failed {
 		s.logf("%v failed: %s %q, may have run %v, replayed %v, attempt %d", k, f.Code, f.Detail, f.MayHaveRun, f.Replayed, f.Attempt)
-		s.codes[f.Code]++
 	} else {
 		s.logf("%v has %T", k, message)
-		s.codes[""]++
 	}
 	if over := time.Since(k.by) - s.late; over > 0 {
 		s.violate("a late reply", "%v has its reply %v too late: %T", k, over, message)

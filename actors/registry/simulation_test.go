@@ -48,7 +48,6 @@ type simulation struct {
 	unanswered  int
 	processes   []*process
 	registered  []*actor.PID
-	codes       map[messages.Code]int
 	twice       map[string]bool // operations that an interceptor has run more than once
 	lost        map[string]bool // operations that the router has answered for a process that was killed
 	version     int             // of the servers
@@ -135,7 +134,7 @@ func (s *simulation) start() {
 	s.acting.Store(true)
 	s.scheduler.self, s.arrived, s.began = origin(), make(chan struct{}, 1), time.Now()
 	s.scheduler.names, s.nameOf, s.in, s.observe = map[*mailbox.Mailbox]string{}, s.nameOfMailbox, s.supervisorOf, s.onRead
-	s.codes, s.twice, s.lost, s.crossings = map[messages.Code]int{}, map[string]bool{}, map[string]bool{}, map[string]int{}
+	s.twice, s.lost, s.crossings = map[string]bool{}, map[string]bool{}, map[string]int{}
 	s.dials, s.sessionOf, s.generations = map[*mailbox.Mailbox]bool{}, map[generation]*served{}, map[messages.Key]messages.Stamp{}
 	s.world, s.router = newWorld(s), &router{s: s}
 	s.world.rate, s.world.dialRate = []int{6, 3, 30, 0}[s.n(4)], []int{6, 3, 30, 0}[s.n(4)]

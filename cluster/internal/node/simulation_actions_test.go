@@ -165,9 +165,19 @@ func (s *simulation) anyProcess() *process {
 	return live[s.N(len(live))]
 }
 
-// canSpare reports whether there are enough processes without one: with raft more than half of its voters.
+// canSpare reports whether there are enough processes without one: with raft more than half of its voters. A host that was
+// killed as it joined may become one later.
 func (s *simulation) canSpare() bool {
 	stay, voters, votes := 0, 0, 0
+	hosts := map[string]bool{} // that run, or were killed
+	for _, p := range s.processes {
+		hosts[p.name] = !p.left
+	}
+	for _, is := range hosts {
+		if is {
+			voters++
+		}
+	}
 	for _, p := range s.live() {
 		if p.leaving {
 			continue

@@ -80,10 +80,6 @@ var mutations = []mutation{
 	}}},
 	{"a dial is not waited for in a drain", []change{{inDrain, "case s.abortDial != nil || s.closingConn != nil:", "case s.closingConn != nil:"}}},
 	{"MayHaveRun is false for a call that was lost before", []change{{inCall, "k.Runs > 1, k.Lost != nil\n", "k.Runs > 1, false\n"}}},
-	{"a timer is not awaited at the end", []change{{
-		inDeadline, "	if s.wakeTimer == nil || s.wakeTimer.Stop() {\n		s.wakeTimer = nil\n		return true\n	}\n	return false",
-		"	if s.wakeTimer != nil {\n		s.wakeTimer.Stop()\n	}\n	s.wakeTimer = nil\n	return true",
-	}}},
 	{"an expired session is resumed", []change{{inDial, "if s.resumable != nil && !s.expired {", "if s.resumable != nil {"}}},
 	{"the end of the connection of an earlier incarnation is believed", []change{{"actors/internal/session/fault.go", "	if msg.from == s {", "	if msg.from != nil && s.conn != nil {"}}},
 

@@ -32,8 +32,7 @@ var rare = map[string]bool{
 	"closing what was left forgets another session of the key":        true, // TestASessionThatTheStoreGetsWhileAnotherIsClosedIsNotForgotten
 	"nobody fetches a list whose first caller has gone":               true, // TestTheFetchingOfAListEndsAlsoIfItsCallerHasGone
 	"a bug forgets what could not be closed":                          true, // TestABugInASessionThatDrainsDoesNotForgetWhatCouldNotBeClosed
-	"the end of the connection of an earlier incarnation is believed": true,
-	"a timer is not awaited at the end":                               true,
+	"the end of the connection of an earlier incarnation is believed": true, // TestTheLateEndOfAnEarlierConnectionRestartsNothing
 	"a call is replayed although it may not be":                       true,
 	"the store has another generation than callers":                   true, // it needs a bug as a session opens: see TestTheStoreHasTheGenerationOfASessionThatHadABugAsItOpened
 	"a place keeps its turn":                                          true, // it needs three places that wait and have permits: see TestPlacesTakeTurns

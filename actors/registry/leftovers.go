@@ -36,9 +36,6 @@ func (l *leftovers) add(key messages.Key, left []contract.Leftover) {
 	}
 }
 
-// has reports whether a key has leftovers.
-func (l *leftovers) has(key messages.Key) bool { return len(l.keys[key]) > 0 }
-
 // sessionIDs returns the ids of the leftovers of a key.
 func (l *leftovers) sessionIDs(key messages.Key) (ids []string) {
 	for _, one := range l.keys[key] {

@@ -119,6 +119,8 @@ var mutations = []mutation{
 	{"a session that the store does not have is left open", []change{{inDrain, "leave := keep && s.saved && ", "leave := keep && "}}},
 	{"a session that has expired is left open", []change{{inDrain, " && conn != s.gone", ""}}},
 	{"closing what was left forgets another session of the key", []change{{"actors/internal/session/cleanup.go", "store.Forget(known, generation)", "store.SaveGeneration(generation)"}}},
+	{"a leftover keeps another session of its key from being resumed", []change{{"actors/registry/registration.go", "NoResume: e.closesRecord(), Leftovers", "NoResume: e.closesRecord() || len(r.leftovers.keys[key]) > 0, Leftovers"}}},
+	{"a bug forgets what the store has of a key", []change{{"actors/internal/session/bug.go", "	case *recordLoaded:\n		s.cleanup.keep(msg.record)\n", ""}}},
 	{"the store has another generation than callers", []change{{inDial, "if !info.Attached || msg.generation != d.generation {", "if !info.Attached {"}}},
 	{"nobody fetches a list whose first caller has gone", []change{{"actors/registry/lists.go", "	report := &listReturned{", "	if ctx.Err() != nil {\n		return nil, messages.NewFailure(op, messages.CodeCancelled, \"\")\n	}\n	report := &listReturned{"}}},
 	{"a bug forgets what could not be closed", []change{{"actors/internal/session/session.go", "	return &session{durable: d}\n", "	d.lastMessage = contract.SessionClosed{}\n	return &session{durable: d}\n"}}},

@@ -229,7 +229,7 @@ func (p *supervisor) hasLeftovers(key messages.Key) bool {
 			return true
 		}
 	}
-	return p.registry.leftovers.has(key)
+	return len(p.registry.leftovers.keys[key]) > 0
 }
 
 // replace gives the keys of a supervisor that ends to others, or to a new one.

@@ -63,9 +63,13 @@ func TestModelIsToldOfACallThatMayHaveRun(t *testing.T) {
 func TestServerThatIsAwayIsSaidToBeAway(t *testing.T) {
 	overHTTP(t, nil, func(w *world, e *faults.Server, _ *faults.Tools) {
 		e.Stop()
+		began := time.Now()
 		session := w.connect(nil)
 		_, err := session.ListTools(w.Context(), nil)
 		require.ErrorContains(w, err, "refused", "an empty list would say that there are no tools")
+		_, err = session.ListResources(w.Context(), nil)
+		require.ErrorContains(w, err, "refused")
+		require.Equal(w, listPatience, time.Since(began), "it is waited for once")
 		text, isError := w.call(session, "count", nil)
 		require.True(w, isError)
 		require.Contains(w, text, "cannot be reached")

@@ -28,6 +28,7 @@ type served struct {
 
 	mu         sync.Mutex
 	open       bool   // the session of the client is open
+	down       bool   // the server is known to be down, since a list was waited for in vain
 	level      string // of its log messages, or "" if none was set
 	generation uint64 // of the last result that the client has
 }
@@ -122,6 +123,18 @@ func (s *served) setOpen(open bool) {
 	}
 }
 
+func (s *served) setDown(down bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = down
+}
+
+func (s *served) isDown() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.down
+}
+
 func (s *served) isOpen() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,6 +206,9 @@ type list struct {
 
 // get returns the list, and waits for it if it is not known or stale. The error says why there is none so far.
 func (l *list) get(ctx context.Context, wait time.Duration) (*listed, error) {
+	if l.of.isDown() { // it was waited for before
+		wait = 0
+	}
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	l.mu.Lock()
@@ -277,6 +293,7 @@ func (l *list) fetch() {
 		l.stale = false
 		l.mu.Unlock()
 		got, err := l.of.fetch(l.of.c.ctx, l)
+		l.of.setDown(false)
 		changed := false
 		l.mu.Lock()
 		if l.err = err; err == nil {
@@ -386,6 +403,7 @@ func (s *served) away() error {
 	defer cancel()
 	reply, err := s.c.g.do.Do(ctx, &messages.Check{Key: s.key()})
 	if status, ok := reply.(*messages.Status); err == nil && ok && status.Cause != "" {
+		s.setDown(true)
 		return errors.New(status.Cause)
 	}
 	return errors.New("the server has not answered yet")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -30,7 +31,7 @@ func (c *client) list(r *mcpserver.Request, params mcpserver.Object) (any, error
 		return nil, errGone
 	}
 	result, all, failed := mcpserver.Object{}, []json.RawMessage{}, []error{}
-	names := c.newNames(r.Method)
+	seen := map[string]bool{} // a name twice would confuse the client: calls go to the first
 	for i, s := range c.servers {
 		s.lists[r.Method].show(got[i])
 		if errs[i] != nil {
@@ -38,10 +39,13 @@ func (c *client) list(r *mcpserver.Request, params mcpserver.Object) (any, error
 			continue
 		}
 		for _, it := range got[i].items {
-			all = append(all, names.rename(s, it))
+			if !c.g.cfg.Prefixed || !seen[it.public] {
+				seen[it.public] = true
+				all = append(all, it.raw)
+			}
 		}
 		if !c.g.cfg.Prefixed {
-			result = got[i].rest
+			maps.Copy(result, got[i].rest)
 		}
 	}
 	if len(failed) == len(c.servers) {
@@ -49,9 +53,6 @@ func (c *client) list(r *mcpserver.Request, params mcpserver.Object) (any, error
 	}
 	for _, err := range failed {
 		c.Notify("notifications/message", &mcp.LoggingMessageParams{Level: "error", Logger: "mcpactor", Data: oneLine(err)}, r.ID)
-	}
-	if result == nil {
-		result = mcpserver.Object{}
 	}
 	var err error
 	result[kind.items], err = mcpserver.Encode(all)
@@ -72,47 +73,6 @@ func (c *client) lists(ctx context.Context, method string, wait time.Duration) (
 	return got, errs
 }
 
-// names gives tools and prompts their names for the client. It is nil if they keep those of their server.
-type names struct{ used map[string]bool }
-
-func (c *client) newNames(method string) *names {
-	if !c.g.cfg.Prefixed || strings.HasPrefix(method, "resources/") {
-		return nil
-	}
-	return &names{map[string]bool{}}
-}
-
-// of returns the name of a thing of a server for the client.
-func (n *names) of(s *served, name string) string {
-	if n == nil {
-		return name
-	}
-	public := toolset.SafeName(s.name, name)
-	for i := 2; n.used[public]; i++ { // a_b of one server may be b of another
-		public = fmt.Sprintf("%.60s_%d", toolset.SafeName(s.name, name), i)
-	}
-	n.used[public] = true
-	return public
-}
-
-// rename returns a thing with its name for the client.
-func (n *names) rename(s *served, it item) json.RawMessage {
-	if n == nil {
-		return it.raw
-	}
-	named := mcpserver.ObjectOf(it.raw)
-	name, err := mcpserver.Encode(n.of(s, it.name))
-	if err != nil {
-		return it.raw
-	}
-	named["name"] = name
-	raw, err := mcpserver.Encode(named)
-	if err != nil {
-		return it.raw
-	}
-	return raw
-}
-
 // find finds the server of a tool or a prompt by its name for the client, and returns the name that the server uses. It is
 // nil if there is none; err says whether some servers could not be listed.
 func (c *client) find(ctx context.Context, method, public string) (s *served, name string, err error) {
@@ -120,14 +80,13 @@ func (c *client) find(ctx context.Context, method, public string) (s *served, na
 		return c.servers[0], public, nil
 	}
 	for _, wait := range []time.Duration{0, listPatience} {
-		names := c.newNames(method)
 		got, errs := c.lists(ctx, method, wait)
 		for i, s := range c.servers {
 			if errs[i] != nil {
 				continue
 			}
 			for _, it := range got[i].items {
-				if names.of(s, it.name) == public {
+				if it.public == public {
 					return s, it.name, nil
 				}
 			}

@@ -175,8 +175,9 @@ var kinds = map[string]kind{
 
 // item is one thing that a server lists.
 type item struct {
-	name string // or the URI, or the template of URIs
-	raw  json.RawMessage
+	name   string          // or the URI, or the template of URIs
+	public string          // the name for clients
+	raw    json.RawMessage // with that name
 }
 
 // listed is what a server lists. It does not change.
@@ -326,7 +327,7 @@ func (s *served) fetch(ctx context.Context, l *list) (*listed, error) {
 	reply, err := s.c.g.do.Do(ctx, l.command(h))
 	var said *jsonrpc.Error
 	if errors.As(err, &said) && said.Code == jsonrpc.CodeMethodNotFound { // it has no such things
-		return newListed(mcpserver.Object{}, nil, l.items, nil), nil
+		return s.newListed(l, mcpserver.Object{}, nil), nil
 	}
 	if err != nil {
 		return nil, err
@@ -353,28 +354,33 @@ func (s *served) fetch(ctx context.Context, l *list) (*listed, error) {
 	if listing != nil {
 		server = listing.Server
 	}
-	wants := s.tools.Wants
-	if l.method != "tools/list" {
-		wants = nil
-	}
-	return newListed(mcpserver.ObjectOf(raw), wants, l.items, server), nil
+	return s.newListed(l, mcpserver.ObjectOf(raw), server), nil
 }
 
-// newListed reads the result of a list. wants says which things the client gets, or is nil.
-func newListed(result mcpserver.Object, wants func(string) bool, member string, server *mcp.InitializeResult) *listed {
-	l := &listed{server: server}
+// newListed reads the result of a list: the tools that pass the filters, and tools and prompts with their names for clients.
+func (s *served) newListed(of *list, result mcpserver.Object, server *mcp.InitializeResult) *listed {
+	l := &listed{server: server, rest: result.Without(of.items, "nextCursor")}
 	var all []json.RawMessage
-	json.Unmarshal(result[member], &all) //nolint:errcheck // then there are none
+	json.Unmarshal(result[of.items], &all) //nolint:errcheck // then there are none
 	sum := sha256.New()
 	for _, raw := range all {
 		one := mcpserver.ObjectOf(raw)
-		i := item{cmp.Or(one.Text("uri"), one.Text("uriTemplate"), one.Text("name")), raw}
-		if wants == nil || wants(i.name) {
-			l.items = append(l.items, i)
-			sum.Write(raw)
+		name := cmp.Or(one.Text("uri"), one.Text("uriTemplate"), one.Text("name"))
+		if of.items == "tools" && !s.tools.Wants(name) {
+			continue
 		}
+		it := item{name, name, raw}
+		if s.c.g.cfg.Prefixed && (of.items == "tools" || of.items == "prompts") {
+			it.public = toolset.SafeName(s.name, name)
+			if named, err := mcpserver.Encode(it.public); err == nil {
+				if renamed, err := mcpserver.Encode(one.With("name", named)); err == nil {
+					it.raw = renamed
+				}
+			}
+		}
+		l.items = append(l.items, it)
+		sum.Write(it.raw)
 	}
-	l.rest = result.Without(member, "nextCursor")
 	l.digest = [32]byte(sum.Sum(nil))
 	return l
 }

@@ -46,7 +46,7 @@ func (s *rawServer) receive(line []byte, send func(string)) {
 	case m.Method == "initialize":
 		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{},"resources":{"subscribe":true}},"serverInfo":{"name":"raw","version":"1"}}`
 	case m.Method == "tools/list":
-		result = `{"tools":[{"name":"t","inputSchema":{"type":"object"},"later":1}]}`
+		result = `{"tools":[{"name":"t","inputSchema":{"type":"object"},"later":1}],"more":{"a":2}}`
 	case m.Method == "tools/call":
 		token := mcpserver.ObjectOf(mcpserver.ObjectOf(m.Params)["_meta"])["progressToken"]
 		send(`{"jsonrpc":"2.0","method":"notifications/message","params":` + rawLog + `}`)
@@ -106,6 +106,13 @@ func TestWhatServersSendGoesThroughAsItIs(t *testing.T) {
 			r := w.raw()
 			r.ask(`{"jsonrpc":"2.0","id":"open","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"raw","version":"1"}}}`, `"open"`)
 			require.Nil(t, r.ask(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"file:///x"}}`, "1").Error)
+			for range 20 { // at the same time
+				r.send(`{"jsonrpc":"2.0","id":"list","method":"tools/list"}`)
+			}
+			for range 20 {
+				listed := r.await(func(m *mcpserver.Message) bool { return string(m.ID) == `"list"` })
+				require.JSONEq(t, `{"tools":[{"name":"t","inputSchema":{"type":"object"},"later":1}],"more":{"a":2}}`, string(listed.Result))
+			}
 			r.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":"mine"}}}`)
 			comes := func(method string) *mcpserver.Message {
 				return r.await(func(m *mcpserver.Message) bool { return m.Method == method })

@@ -142,6 +142,7 @@ func (g *Gateway) open(c *client, capabilities *mcp.ClientCapabilities) error {
 	g.mu.Lock()
 	g.opened++
 	c.scope = fmt.Sprintf("%s-%d", cmp.Or(Plain(c.info.Name), "client"), g.opened)
+	c.servers = nil
 	for _, tools := range g.cfg.Tools {
 		c.servers = append(c.servers, newServed(c, tools))
 	}
@@ -152,6 +153,8 @@ func (g *Gateway) open(c *client, capabilities *mcp.ClientCapabilities) error {
 		bind.Handler = c.owner
 	}
 	if _, err := g.do.Do(c.ctx, bind); err != nil {
+		g.forget(c)
+		g.system.Root.Stop(c.owner) // with it ends the scope, if it is bound
 		return err
 	}
 	c.ready.Store(true)
@@ -177,9 +180,7 @@ func (c *client) Left() {
 	if !c.ready.Load() {
 		return
 	}
-	g.mu.Lock()
-	delete(g.clients, c.scope)
-	g.mu.Unlock()
+	g.forget(c)
 	ctx, cancel := context.WithTimeout(context.Background(), 2*closePatience)
 	defer cancel()
 	if _, err := g.do.Do(ctx, &messages.CloseScope{Scope: c.scope, Now: true}); err != nil {
@@ -187,6 +188,13 @@ func (c *client) Left() {
 	}
 	g.system.Root.Stop(c.owner)
 	g.log.Info().Str("scope", c.scope).Msg("client gone")
+}
+
+// forget has a client get no more events.
+func (g *Gateway) forget(c *client) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.clients, c.scope)
 }
 
 // Supervisor returns the supervisor of the sessions.

@@ -150,6 +150,7 @@ func TestServeShowsClientsWhatServersHave(t *testing.T) {
 			}
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				h := newHarness(t)
+				h.limit = time.Now().Add(2 * time.Minute) // the inspector is started for each of its three calls
 				server, tool, args, want := behind(h)
 				itself := server
 				if server.URL != "" { // not all of them speak HTTP+SSE

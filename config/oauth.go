@@ -18,7 +18,7 @@ type OAuth struct {
 	ClientSecret string
 	// Redirect is the URL that is registered for the client, on this machine, or empty.
 	Redirect string
-	// Scopes are those to ask for, or none if the server names them.
+	// Scopes are those to ask for in place of those that the server names, or none.
 	Scopes []string
 }
 

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 	"time"
 
@@ -81,7 +80,7 @@ func (cmd *Login) Run(p *cli.Program) error {
 	one, err := login.New(srv.URL, login.Options{
 		Asking: login.Waiting, Err: p.Err, Timeout: cmd.Timeout, Remedy: "run the command again, or ask those who run the server",
 		ClientID: cmp.Or(cmd.ClientID, said.ClientID), ClientSecret: cmp.Or(cmd.ClientSecret, said.ClientSecret),
-		Redirect: cmp.Or(cmd.Redirect, said.Redirect), Scopes: slices.Concat(said.Scopes, cmd.Scope),
+		Redirect: cmp.Or(cmd.Redirect, said.Redirect), Only: said.Scopes, Scopes: cmd.Scope,
 	})
 	if err != nil {
 		return err

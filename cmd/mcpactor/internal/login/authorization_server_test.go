@@ -44,7 +44,7 @@ func newScripted(t *testing.T) *scripted {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/.well-known/oauth-protected-resource/mcp", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, 200, map[string]any{"resource": s.url(), "authorization_servers": []string{s.URL}})
+		reply(w, 200, map[string]any{"resource": s.url(), "authorization_servers": []string{s.URL}, "scopes_supported": []string{"read", "write"}})
 	})
 	mux.HandleFunc("/.well-known/oauth-authorization-server", func(w http.ResponseWriter, _ *http.Request) {
 		endpoint := s.URL + "/authorize"

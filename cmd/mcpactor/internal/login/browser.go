@@ -48,6 +48,9 @@ func (l *Login) inBrowser(ctx context.Context, req *http.Request, resp *http.Res
 	if kept != nil && resp.StatusCode == http.StatusForbidden { // scopes are missing: the others stay
 		a.Scopes = append(slices.Clone(a.Scopes), kept.Client.Scopes...)
 	}
+	if resp.StatusCode == http.StatusForbidden { // the call needs more than what was asked for
+		a.Only = nil
+	}
 	if a.redirect, err = url.Parse(cmp.Or(a.Redirect, defaultRedirect)); err != nil {
 		return err
 	}
@@ -90,6 +93,9 @@ func (a *authorization) config(fetch auth.AuthorizationCodeFetcher) *auth.Author
 		RedirectURL: a.redirect.String(), AuthorizationCodeFetcher: fetch, Client: web,
 		RequestRefreshToken: true, AcceptUnadvertisedIss: true,
 		ScopeFilter: func(found []string) []string {
+			if len(a.Only) > 0 {
+				found = a.Only
+			}
 			for _, scope := range a.Scopes {
 				if !slices.Contains(found, scope) {
 					found = append(slices.Clone(found), scope)

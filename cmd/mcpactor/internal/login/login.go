@@ -51,7 +51,9 @@ type Options struct {
 	ClientID, ClientSecret string
 	// Redirect is where the browser comes back to, on this machine. Port 0 is any. Defaults to http://127.0.0.1:0/callback.
 	Redirect string
-	// Scopes are asked for besides those that the server names.
+	// Only are the scopes to ask for in place of those that the server names. None is no restriction.
+	Only []string
+	// Scopes are asked for besides.
 	Scopes []string
 	// Done is called after a login in the background. It may be nil.
 	Done func()

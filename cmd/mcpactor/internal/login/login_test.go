@@ -37,6 +37,7 @@ func TestPersonLogsInAndTheLoginIsKept(t *testing.T) {
 	page := make(chan string, 1)
 	person := &screen{open: func(address *url.URL) {
 		require.Equal(t, "S256", address.Query().Get("code_challenge_method"))
+		require.ElementsMatch(t, []string{"read", "write", "extra"}, strings.Fields(address.Query().Get("scope")))
 		page <- back(t, address, url.Values{"code": {"the-code"}})
 	}}
 	l := s.login(t, Options{Asking: Waiting, Err: person, Timeout: time.Minute, Scopes: []string{"extra"}})
@@ -51,7 +52,6 @@ func TestPersonLogsInAndTheLoginIsKept(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "access-1", token.AccessToken)
 	require.NotContains(t, person.String(), "access-1")
-	require.Contains(t, person.String(), "scope=extra")
 	form := s.requests()[0]
 	require.Equal(t, s.url(), form.Get("resource"))
 	require.NotEmpty(t, form.Get("code_verifier"))
@@ -67,6 +67,17 @@ func TestPersonLogsInAndTheLoginIsKept(t *testing.T) {
 	found, err = Forget(s.url())
 	require.NoError(t, err)
 	require.False(t, found)
+}
+
+// A call that needs more gets more.
+func TestScopesOfAFileRestrictTheLogin(t *testing.T) {
+	for status, want := range map[int]string{http.StatusUnauthorized: "scope=read&", http.StatusForbidden: "scope=files%3Awrite&"} {
+		s := newScripted(t)
+		person := &screen{open: func(address *url.URL) { go back(t, address, url.Values{"code": {"the-code"}}) }}
+		l := s.login(t, Options{Asking: Waiting, Err: person, Timeout: time.Minute, Only: []string{"read"}})
+		require.NoError(t, s.refuse(t, l, status, ""))
+		require.Contains(t, person.String(), want)
+	}
 }
 
 func TestLoginIsOfferedWhereTheServerHasOne(t *testing.T) {

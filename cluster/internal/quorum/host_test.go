@@ -257,7 +257,7 @@ func TestTheLastHostIsEnough(t *testing.T) {
 
 // Whatever is lost while the leader leaves, the other one can do without it soon.
 func TestLeaderThatLeavesIsNotNeeded(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(100) {
 		c := newHosts(t, seed, 2)
 		c.run(60)
 		leader, other := c.names[0], c.names[1]
@@ -277,7 +277,7 @@ func TestLeaderThatLeavesIsNotNeeded(t *testing.T) {
 
 // Otherwise they would go on beside the last one, which needs nobody.
 func TestHostsThatHaveLeftAreNotEnough(t *testing.T) {
-	for seed := range uint64(300) {
+	for seed := range uint64(100) {
 		c := newHosts(t, seed, 3)
 		c.run(60)
 		c.lose = float64(seed%4) * 0.1

@@ -1,0 +1,154 @@
+package cluster_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/cluster"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+func TestMemberThatDoesNotFitDoesNotJoin(t *testing.T) {
+	s, hub := newCounters(t), cluster.NewInProcess()
+	a := s.start(t, inProcess(hub, "a"))
+	for want, cfg := range map[string]cluster.Config{
+		"the member a has 4096 shards": {Member: "b", Shards: 64},
+		"has the same name":            {Member: "a"},
+	} {
+		cfg.InProcess = hub
+		cfg.Supervisor.Servers = []supervisor.Server{{Name: "counter", URL: s.url}}
+		_, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+		require.ErrorContains(t, err, want)
+		knows(t, a, 1)
+	}
+	other := inProcess(hub, "a")
+	other.Name = "other"
+	b := s.start(t, other)
+	require.Len(t, b.Members(), 1, "a member of another cluster")
+	require.Equal(t, "1", text(call(t, a, "x")))
+	require.Equal(t, "1", text(call(t, b, "x")))
+}
+
+func TestInvalidConfigurationsAreRefused(t *testing.T) {
+	for want, cfg := range map[string]cluster.Config{
+		"0 of them are set":            {},
+		"2 of them are set":            {InProcess: cluster.NewInProcess(), Hosts: []string{"127.0.0.1:1"}},
+		`hosts[0]: "x" is`:             {Hosts: []string{"x"}},
+		"is not among them":            {Listen: "127.0.0.1:2", Hosts: []string{"127.0.0.1:1"}},
+		"directory: is empty: a":       {Listen: "127.0.0.1:1", Hosts: []string{"127.0.0.1:1", "127.0.0.1:2"}},
+		"there are two hosts":          {Listen: "127.0.0.1:1", Hosts: []string{"127.0.0.1:1", "127.0.0.1:2"}, RestartedHostsJoinAnew: true},
+		`listen: "x" is not a host`:    {Listen: "x"},
+		`advertise: "x" is not a host`: {Advertise: "x"},
+		`listen: "x:http" is not`:      {Listen: "x:http"},
+		`advertise: "x:0" is not a`:    {Advertise: "x:0"},
+		`advertise: "a b:9" is not a`:  {Advertise: "a b:9"},
+		`name: "a\nb" has a slash`:     {Name: "a\nb"},
+		`etcd.endpoints[0]: ""`:        {Etcd: cluster.Etcd{Endpoints: []string{""}}},
+		`etcd.endpoints[1]: "::junk"`:  {Etcd: cluster.Etcd{Endpoints: []string{"10.0.0.1:2379", "::junk"}}},
+		"etcd.username, etcd.password": {Etcd: cluster.Etcd{Endpoints: []string{"http://127.0.0.1:1"}, Username: "u"}},
+		`listen: "x:65536" is not`:     {Listen: "x:65536"},
+		`but listen is ":1"`:           {Listen: ":1"},
+		`but listen is "0.0.0.0:1"`:    {Listen: "0.0.0.0:1"},
+		`advertise: "[::]:1" has no`:   {Advertise: "[::]:1"},
+		`"x:1" is listed twice`:        {Hosts: []string{"x:1", "x:1"}},
+		"shards: is -1":                {Shards: -1},
+		"lease: is 1ms":                {Lease: time.Millisecond},
+		`name: "a/b" has a slash`:      {Name: "a/b"},
+		"tls.certFile, tls.keyFile: ":  {InProcess: cluster.NewInProcess(), TLS: &cluster.TLS{}},
+		"servers: ":                    {InProcess: cluster.NewInProcess()},
+	} {
+		m, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+		require.ErrorContains(t, err, want)
+		require.Nil(t, m)
+	}
+}
+
+func TestMemberThatCannotJoinSaysWhy(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	servers := supervisor.Config{Servers: []supervisor.Server{{Name: "s", URL: "http://127.0.0.1:1"}}}
+	for want, cfg := range map[string]cluster.Config{
+		"cannot join: listen ": {Supervisor: servers, Listen: taken.Addr().String(), InProcess: cluster.NewInProcess()},
+	} {
+		m, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "goroutine")
+		require.Nil(t, m)
+	}
+}
+
+func TestMisuseIsRefused(t *testing.T) {
+	s := newCounters(t)
+	cfg := inProcess(cluster.NewInProcess(), "a")
+	cfg.Supervisor.Servers = []supervisor.Server{{Name: "counter", URL: s.url}}
+	//nolint:staticcheck // what a user may do
+	_, err := cluster.Start(nil, actor.NewActorSystem(), cfg)
+	require.ErrorContains(t, err, "the context is nil")
+	_, err = cluster.Start(t.Context(), nil, cfg)
+	require.ErrorContains(t, err, "system: is nil")
+	cfg.Member = "a\n"
+	_, err = cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+	require.ErrorContains(t, err, `with member "a\n" as its name`)
+	m := s.start(t, inProcess(cluster.NewInProcess(), "a"))
+	//nolint:staticcheck // what a user may do
+	require.ErrorContains(t, m.Stop(nil), "the context is nil")
+	require.Equal(t, "1", text(call(t, m, "x")))
+}
+
+func TestFirstOfThreeHostsWaitsForTheOthers(t *testing.T) {
+	hosts := []string{free(t), "127.0.0.1:2", "127.0.0.1:3"}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	lines := make(logLines, 1000)
+	go func() {
+		defer cancel()
+		for line := range lines {
+			if strings.Contains(line, `"message":"member waits"`) && strings.Contains(line, "not heard yet: 127.0.0.1:2, 127.0.0.1:3") {
+				return
+			}
+		}
+	}()
+	_, err := cluster.Start(ctx, actor.NewActorSystem(), cluster.Config{
+		Supervisor: supervisor.Config{Servers: []supervisor.Server{{Name: "s", URL: "http://127.0.0.1:1"}}, Logger: zerolog.New(lines)},
+		Listen:     hosts[0], Hosts: hosts, Directory: t.TempDir(),
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "not heard yet: 127.0.0.1:2, 127.0.0.1:3")
+}
+
+func TestStartEndsWithItsContextWhileEtcdIsSilent(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	cfg := cluster.Config{Listen: free(t), Etcd: cluster.Etcd{Endpoints: []string{"http://" + silent.Addr().String()}}}
+	cfg.Supervisor.Servers = []supervisor.Server{{Name: "counter", URL: "http://127.0.0.1:1"}}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	m, err := cluster.Start(ctx, actor.NewActorSystem(), cfg)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Nil(t, m)
+	require.Less(t, time.Since(began), 5*time.Second)
+	again, err := net.Listen("tcp", cfg.Listen)
+	require.NoError(t, err, "the port is free again")
+	require.NoError(t, again.Close())
+}
+
+// logLines are the lines of a log, without those that nobody has room for.
+type logLines chan string
+
+func (l logLines) Write(line []byte) (int, error) {
+	select {
+	case l <- string(line):
+	default:
+	}
+	return len(line), nil
+}

@@ -1,0 +1,113 @@
+package cluster_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/cluster"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
+	"github.com/mcpactor/mcpactor/supervisor"
+)
+
+// The last member closes all MCP sessions, also those that others have left to it.
+func TestStopOfAllMembersLeavesNoSession(t *testing.T) {
+	hosts, hub := []string{free(t), free(t), free(t)}, cluster.NewInProcess()
+	for witness, configure := range map[string]func(c *cluster.Config, i int){
+		"hosts": func(c *cluster.Config, i int) {
+			c.Listen, c.Hosts, c.RestartedHostsJoinAnew = hosts[i], hosts, true
+		},
+		"in process": func(c *cluster.Config, _ int) { c.InProcess = hub },
+	} {
+		for _, atOnce := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, at once: %t", witness, atOnce), func(t *testing.T) {
+				s, records := newCounters(t), new(resume.Memory)
+				var cfgs []cluster.Config
+				for i := range hosts {
+					cfg := cluster.Config{Member: fmt.Sprint("m", i), Lease: time.Second, Supervisor: supervisor.Config{Store: records}}
+					configure(&cfg, i)
+					cfgs = append(cfgs, cfg)
+				}
+				members := s.startAll(t, cfgs...)
+				for i := range 30 {
+					call(t, members[i%3], fmt.Sprint(i))
+				}
+				require.Eventually(t, func() bool { return s.left() == 30 }, 10*time.Second, time.Millisecond)
+				var wait sync.WaitGroup
+				for _, m := range members {
+					wait.Go(func() { require.NoError(t, m.Stop(t.Context())) })
+					if !atOnce {
+						wait.Wait()
+					}
+				}
+				wait.Wait()
+				require.Zero(t, s.left())
+			})
+		}
+	}
+}
+
+// In the same actor system, and under the same name, a member can be started when the previous one has
+// stopped, and after a Start that has failed.
+func TestNameOfAStoppedMemberIsFree(t *testing.T) {
+	s := newCounters(t)
+	system := actor.NewActorSystem()
+	cfg := inProcess(cluster.NewInProcess(), "a")
+	cfg.Supervisor.Servers = []supervisor.Server{{Name: "counter", URL: s.url}}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	waits := cfg
+	waits.InProcess, waits.Listen, waits.RestartedHostsJoinAnew = nil, free(t), true
+	waits.Hosts = []string{waits.Listen, "127.0.0.1:1", "127.0.0.1:2"}
+	_, err := cluster.Start(ctx, system, waits)
+	require.ErrorContains(t, err, "the member has not joined")
+
+	var previous *cluster.Member
+	for range 2 {
+		m, err := cluster.Start(t.Context(), system, cfg)
+		require.NoError(t, err)
+		call(t, m, "x")
+		if previous != nil {
+			_, err := previous.Client().Open(t.Context(), "counter", "x")
+			require.ErrorIs(t, err, messages.CodeClosed)
+			require.Empty(t, previous.Members())
+		}
+		require.NoError(t, m.Stop(t.Context()))
+		require.NoError(t, m.Stop(t.Context()))
+		previous = m
+	}
+}
+
+func TestStopWhoseContextEndsDoesNotDelayTheNextOne(t *testing.T) {
+	s := newCounters(t)
+	hub := cluster.NewInProcess()
+	members := s.startAll(t, inProcess(hub, "a"), inProcess(hub, "b"))
+	leaving, other := members[0], members[1]
+	scope := scopeOn(t, leaving, "counter")
+	failed := make(chan error, 1)
+	go func() {
+		_, err := other.Client().CallTool(t.Context(), "counter", scope, &mcp.CallToolParams{Name: "wait"})
+		failed <- err
+	}()
+	<-s.waiting
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_ = leaving.Stop(ctx) // the error depends on how fast the session closes
+	select {
+	case err := <-failed:
+		require.ErrorIs(t, err, messages.CodeLost)
+	case <-time.After(10 * time.Second):
+		t.Fatal("the caller was not told")
+	}
+	close(s.proceed)
+	began := time.Now()
+	require.NoError(t, leaving.Stop(t.Context()))
+	require.Less(t, time.Since(began), 10*time.Second)
+}

@@ -36,7 +36,9 @@
 //     TestMemberThatLeavesHandsItsSessionsOver)
 //  5. No two members act for a key at the same time, whichever links are cut. The next section says why. (In internal/node
 //     TestEveryCut; TestSimulation; in tests/cluster TestMemberThatIsRemovedInItsPauseIsFenced)
-//  6. Who is not a member changes nothing. (TestHostsOfAListFindEachOtherAndSpeakTLS; in
+//  6. Who is not a member changes nothing, learns nothing, and makes no member dial. (TestHostsOfAListFindEachOtherAndSpeakTLS;
+//     TestMemberDialsNoAddressThatIsNotListed; in internal/mesh TestStrangersChangeNothingAndLearnNothing;
+//     TestStrangerWithACertificateOfTheSameAuthorityIsRefused; in internal/quorum TestStrangersChangeNothing; in
 //     internal/node TestNonsenseChangesNothing; TestMemberOfAnotherVersionIsRefused)
 //
 // # Why two members never act for one key
@@ -60,7 +62,8 @@
 //     the rates of two of them must differ by less than 2 %. (In internal/lease TestClockIsNotTheWallClock; in internal/node
 //     TestSimulation, whose clocks differ)
 //  7. Without a lease a member is fenced below everything that acts: its supervisor dials nothing, starts no call and writes
-//     nothing. (In internal/lease TestFencedMemberStartsNothing; TestFencedMemberStoresNothing)
+//     nothing, and what it has dialed before it was removed never acts again. (In internal/lease TestFencedMemberStartsNothing;
+//     TestFencedMemberStoresNothing; TestFencedMemberClosesNoSessionThatAnotherOneMayHave)
 //  8. Any links may be cut, for any time and in one direction only: those between members, and those to the witness. (In
 //     internal/node TestEveryCut: all 4,096 sets of links of three members and etcd, and all 64 of three hosts)
 //  9. Members may be paused, and the witness may hang, because an answer that comes late counts for nothing. (In internal/view
@@ -68,7 +71,7 @@
 //     TestMembersWithoutAnAnswerOfTheWitnessAreFenced)
 //  10. A host that forgets what it has agreed to would break the order: it needs a directory, or joins under a new id, which more
 //     than half of the others must accept. (TestInvalidConfigurationsAreRefused; in internal/quorum
-//     TestHostThatHasLostItsLogIsANewVoter)
+//     TestHostThatHasLostItsLogIsANewVoter; TestHostsThatHaveLeftAreNotEnough)
 //
 // A pause of a virtual machine that stops all of its clocks is outside these conditions. There is no setting with which members
 // act without the witness. A single configured host needs no lease: nobody can remove it.

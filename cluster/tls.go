@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -90,7 +91,7 @@ func (c *Config) checkLocal(ctx context.Context) error {
 	for _, at := range [][2]string{{"listen", c.Listen}, {"advertise", c.Advertise}} {
 		field, address := at[0], at[1]
 		host, _, _ := net.SplitHostPort(address)
-		ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		ips, err := net.DefaultResolver.LookupNetIP(ctx, "ip", cmp.Or(host, "::")) // empty: all interfaces
 		if err != nil {
 			return fmt.Errorf("cluster: %s: %w", field, err)
 		}

@@ -76,6 +76,7 @@ func TestCertificateMustBeValidForTheMember(t *testing.T) {
 func TestMemberWithoutTLSIsRefusedOnOtherInterfaces(t *testing.T) {
 	for want, cfg := range map[string]cluster.Config{
 		`listen: "192.0.2.1:8090" is reached from other machines`: {Listen: "192.0.2.1:8090"},
+		`listen: ":8090" is reached from other machines`:          {Listen: ":8090", Advertise: "127.0.0.1:8090"},
 		`listen: "0.0.0.0:8090" is reached from other machines`:   {Listen: "0.0.0.0:8090", Advertise: "127.0.0.1:8090"},
 		`advertise: "192.0.2.1:1" is reached from other machines`: {Advertise: "192.0.2.1:1"},
 	} {

@@ -12,14 +12,18 @@ import (
 // drain takes a session out of use and tells it to drain. A session that drains can be
 // told once more, to close sooner.
 func (r *registry) drain(c actor.Context, reg *registration, how contract.Drain) {
+	switch before := reg.drainedBy; {
+	case !reg.Draining:
+	case !before.Evict && !before.Leave: // it is closed for good
+		how.Leave = false
+	case before.Leave && !before.Moves: // the registry stops
+		how.Leave = true
+	}
 	if reg.Draining && (reg.Cleanup || !how.Changes(reg.drainedBy)) {
 		return
 	}
 	if !reg.Draining {
 		r.takeOutOfUse(reg)
-	}
-	if reg.drainedBy.Leave && !reg.drainedBy.Moves { // the registry stops
-		how.Leave = true
 	}
 	reg.drainedBy = how
 	r.tellLimits(reg)

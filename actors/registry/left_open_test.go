@@ -286,3 +286,62 @@ func TestABugAsTheRecordIsLoadedDoesNotForgetTheSessionInTheStore(t *testing.T) 
 		require.False(t, s.record.Valid())
 	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store, cfg.Probe = s, s, plant("*session.recordLoaded", 0) })
 }
+
+// What is to be closed is not left open because the supervisor stops meanwhile.
+func TestASessionThatIsBeingClosedIsNotLeftOpenByStop(t *testing.T) {
+	d := &scripted{}
+	conn := d.opensResumable()
+	conn.deaf = 2 * time.Second
+	d.dials = []func(context.Context) (mcpbridge.Conn, error){func(context.Context) (mcpbridge.Conn, error) { return conn, nil }}
+	inWatchedRegistry(t, func(w *watchedRegistry) {
+		w.callScripted()
+		synctest.Wait()
+		w.send(&messages.CloseScope{Scope: "a"})
+		synctest.Wait()
+	}, leavingOpen(d, &oneRecord{}))
+	require.True(t, conn.isClosed.Load())
+	require.False(t, conn.isDetached.Load())
+}
+
+// slowLoad is a store that is slow to load the first record, and a server that notes the dials that are cancelled before they
+// begin.
+type slowLoad struct {
+	oneRecord
+	loads, abandoned atomic.Int32
+}
+
+func (s *slowLoad) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
+	if key.Scope == "slow" && s.loads.Add(1) == 1 {
+		time.Sleep(time.Minute)
+	}
+	return s.oneRecord.Load(ctx, key)
+}
+
+func (s *slowLoad) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+	if ctx.Err() != nil {
+		s.abandoned.Add(1)
+	}
+	return s.stub.Dial(ctx, req)
+}
+
+// A bug gives back the permit of a dial. If that one was still loading the record, it does not dial any more.
+func TestADialThatIsAbandonedAsItLoadsTheRecordDoesNotBegin(t *testing.T) {
+	s := &slowLoad{oneRecord: oneRecord{key: messages.Key{Server: "s", Scope: "stored"}, record: &mcpbridge.Record{}}}
+	inWatchedRegistry(t, func(w *watchedRegistry) {
+		w.call("slow", "fast")
+		synctest.Wait()
+		w.call("slow", "fast")
+		time.Sleep(2 * time.Minute)
+		require.Positive(t, s.loads.Load())
+		require.Zero(t, s.abandoned.Load())
+	}, func(cfg *actors.Config) {
+		isFirst := false
+		cfg.Dialer, cfg.Store = s, s
+		cfg.Probe = func(c actor.Context) {
+			if s.loads.Load() == 1 && fmt.Sprintf("%T", c.Message()) == "*contract.Call" && !isFirst {
+				isFirst = true
+				panic(planted)
+			}
+		}
+	})
+}

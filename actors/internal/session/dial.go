@@ -65,6 +65,9 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	if !d.reopens && d.req.Resume == nil { // else the last MCP session is that of an incarnation that had a bug
 		known = d.store.Load()
 	}
+	if wanted.Err() != nil { // after a bug another one may dial meanwhile
+		return failed(context.Cause(wanted))
+	}
 	ctx, cancel := context.WithTimeout(messages.WithTrace(messages.WithAttributes(wanted, d.req.Attributes), d.req.Trace), d.limits.ConnectTimeout)
 	defer cancel()
 	if known != nil {

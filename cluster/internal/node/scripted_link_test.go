@@ -212,7 +212,7 @@ func (l *scriptedLink) Send(m link.Message, urgent bool) (s *link.Sent, err erro
 func (l *scriptedLink) Cast(m link.Message) {
 	l.carry(way{label: m.Type}, func() {
 		l.locked(func() {
-			if far, _ := l.far(); far != nil && !far.closed {
+			if far, ended := l.far(); far != nil && !ended && !far.closed {
 				far.tell(&Received{Network: far.from.ID, From: l.from.ID, Message: m})
 			}
 		})

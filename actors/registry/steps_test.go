@@ -167,8 +167,8 @@ func TestNoStepGrowsWithTheKeys(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWatchedRegistry(t, func(w *watchedRegistry) {
 				job(w)
-				before := w.steps.Load()
 				box := w.call("quiet", "fast")
+				before := w.steps.Load() // not earlier: this goroutine may be the one that waits
 				require.NotNil(t, <-box.Reply)
 				limit := 100
 				if name == "the closing of all" || name == "cancelled calls" {

@@ -269,7 +269,9 @@ func (s *Script) end() {
 		s.kill()
 	}
 	for session := range s.mcp.Sessions() {
-		go session.Close() //nolint:errcheck // it waits for running calls
+		if session.InitializeParams() != nil { // closing one that the SDK still connects would panic
+			go session.Close() //nolint:errcheck // it waits for running calls
+		}
 	}
 }
 

@@ -12,17 +12,17 @@ import (
 // drain takes a session out of use and tells it to drain. A session that drains can be
 // told once more, to close sooner.
 func (r *registry) drain(c actor.Context, reg *registration, how contract.Drain) {
-	switch before := reg.drainedBy; {
-	case !reg.Draining:
-	case !before.Evict && !before.Leave: // it is closed for good
-		how.Leave = false
-	case before.Leave && !before.Moves: // the registry stops
-		how.Leave = true
-	}
-	if reg.Draining && (reg.Cleanup || !how.Changes(reg.drainedBy)) {
-		return
-	}
-	if !reg.Draining {
+	if before := reg.drainedBy; reg.Draining {
+		switch {
+		case !before.Evict && !before.Leave: // it is closed for good
+			how.Leave = false
+		case before.Leave && !before.Moves: // the registry stops
+			how.Leave = true
+		}
+		if reg.Cleanup || !how.Changes(before) {
+			return
+		}
+	} else {
 		r.takeOutOfUse(reg)
 	}
 	reg.drainedBy = how

@@ -268,8 +268,13 @@ func (s *Script) end() {
 	if s.kill != nil {
 		s.kill()
 	}
-	for session := range s.mcp.Sessions() {
-		if session.InitializeParams() != nil { // closing one that the SDK still connects would panic
+	endSessions(s.mcp)
+}
+
+// endSessions ends the sessions of a server, but for those that the SDK still connects: closing one would panic.
+func endSessions(server *mcp.Server) {
+	for session := range server.Sessions() {
+		if session.InitializeParams() != nil {
 			go session.Close() //nolint:errcheck // it waits for running calls
 		}
 	}

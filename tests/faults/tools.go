@@ -133,9 +133,7 @@ func (t *Tools) end() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, server := range t.servers {
-		for session := range server.Sessions() {
-			go session.Close() //nolint:errcheck // it waits for running calls
-		}
+		endSessions(server)
 	}
 }
 

@@ -217,6 +217,18 @@ func TestAnsweredRequestsLast(t *testing.T) {
 	}
 }
 
+// leaveBut has all hosts but one leave at once, in so many rounds. Each ends when it may.
+func (c *hosts) leaveBut(last string, rounds int) {
+	for range rounds {
+		for _, name := range c.names {
+			if h := c.all[name]; h != nil && name != last && c.random.IntN(3) == 0 && h.Leave() {
+				delete(c.all, name)
+			}
+		}
+		c.run(1)
+	}
+}
+
 // Hosts that leave at once, each of which ends when it may, leave a last one that needs nobody, and that starts again alone.
 func TestTheLastHostIsEnough(t *testing.T) {
 	for seed := range uint64(40) {
@@ -224,14 +236,7 @@ func TestTheLastHostIsEnough(t *testing.T) {
 		c.run(60)
 		c.lose = float64(seed%3) * 0.1
 		last := c.names[seed%3]
-		for range 400 {
-			for _, name := range c.names {
-				if h := c.all[name]; h != nil && name != last && c.random.IntN(3) == 0 && h.Leave() {
-					delete(c.all, name)
-				}
-			}
-			c.run(1)
-		}
+		c.leaveBut(last, 400)
 		require.Len(t, c.all, 1, "seed %d", seed)
 		c.run(60)
 		_, is := c.write(last)
@@ -282,14 +287,7 @@ func TestHostsThatHaveLeftAreNotEnough(t *testing.T) {
 		c.run(60)
 		c.lose = float64(seed%4) * 0.1
 		last := c.names[seed%3]
-		for range 1000 {
-			for _, name := range c.names {
-				if h := c.all[name]; h != nil && name != last && c.random.IntN(3) == 0 && h.Leave() {
-					delete(c.all, name)
-				}
-			}
-			c.run(1)
-		}
+		c.leaveBut(last, 1000)
 		require.Len(t, c.all, 1, "seed %d", seed)
 		for _, name := range c.names {
 			c.cut[[2]string{name, last}], c.cut[[2]string{last, name}] = true, true

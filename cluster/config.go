@@ -43,15 +43,15 @@ type Config struct {
 	TLS *TLS
 
 	// Hosts are the hosts and ports of all members, this one included, in the same order on all of them. Together
-	// they decide who is a member: more than half of them must run, and of two both. The first start needs all of
-	// them. Set one of Hosts, Etcd and InProcess.
+	// they decide who is a member, as long as more than half of them run: two of three, but both of two. The first start
+	// needs all of them. Set one of Hosts, Etcd and InProcess.
 	Hosts []string
 	// Directory is where this member stores what it has agreed to with the other Hosts: a few hundred KB, written
 	// four times in each Lease and for each member. It must survive a restart, and is created if it does not exist. Members
 	// on one machine may share it. Required with Hosts, unless there is only one, or RestartedHostsJoinAnew is set.
 	Directory string
 	// RestartedHostsJoinAnew lets three or more Hosts run without a Directory. One that is restarted joins again as long
-	// as more than half of the others run. If more restart at once, none can join before all have restarted.
+	// as the others that run are more than half of Hosts. If more restart at once, none can join before all have restarted.
 	RestartedHostsJoinAnew bool
 	// Etcd decides who is a member, if it has endpoints.
 	Etcd Etcd

@@ -256,15 +256,12 @@ func (m *Member) Subscribe(handle func(messages.Event)) (cancel func()) {
 // watch has put called with the events of all members, until end is called.
 func (m *Member) watch(put func(messages.Event)) (end func()) {
 	own := m.supervisor.Subscribe(put)
-	m.tell(&node.Watch{ID: watchID, Handle: put})
+	m.tell(&node.Watch{Handle: put})
 	return func() {
 		own()
-		m.tell(&node.Watch{ID: watchID, End: true})
+		m.tell(&node.Watch{})
 	}
 }
-
-// watchID is the id of the only watch of a member.
-const watchID = 1
 
 // Members returns the members that this one knows, sorted by name. Their counts are zero: see
 // [messages.Inspect] for these. Answered is true for members that were heard of lately, and for this one

@@ -37,12 +37,18 @@ func listen(cfg *Config, logger zerolog.Logger, tell func(any), packet func(from
 	n.mesh = mesh.New(mesh.Config{
 		Cluster: cfg.Name, Version: wire.Version, Self: link.Address{Host: cfg.Advertise}, Logger: logger, Credentials: creds,
 		Dial: cfg.dial,
-		Received: func(from *mesh.Link, m link.Message) {
+		Decode: func(from *mesh.Link, m link.Message) any {
 			if from.To().ID == "" {
+				return m
+			}
+			return node.Decode(from.From().ID, from.To().ID, m)
+		},
+		Received: func(from *mesh.Link, decoded any) {
+			if m, is := decoded.(link.Message); is {
 				packet(from.To().Host, m.Body)
 				return
 			}
-			tell(&node.Received{Network: from.From().ID, From: from.To().ID, Message: m})
+			tell(decoded)
 		},
 		Changed: func(of *mesh.Link, to link.State) {
 			if of.To().ID != "" {

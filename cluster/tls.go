@@ -80,6 +80,7 @@ func (c *Config) credentials(logger zerolog.Logger) (credentials.TransportCreden
 	if creds.server, creds.client, err = c.TLS.load(host); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
+	creds.TransportCredentials = creds.client
 	return creds, nil
 }
 
@@ -104,6 +105,8 @@ func (c *Config) checkLocal(ctx context.Context) error {
 
 // fileCredentials secures each connection with what the files have when it is made.
 type fileCredentials struct {
+	credentials.TransportCredentials // of the first files: what they say of the protocol does not change
+
 	files  *TLS
 	host   string
 	logger zerolog.Logger
@@ -139,17 +142,5 @@ func (f *fileCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.
 	return server.ServerHandshake(conn)
 }
 
-// Info describes the protocol.
-func (f *fileCredentials) Info() credentials.ProtocolInfo {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.client.Info()
-}
-
 // Clone returns the credentials, which have no state of a connection.
 func (f *fileCredentials) Clone() credentials.TransportCredentials { return f }
-
-// OverrideServerName is not supported.
-func (f *fileCredentials) OverrideServerName(string) error {
-	return errors.New("cluster: the name of a member is that of its address")
-}

@@ -54,6 +54,6 @@ func newPEMFiles(t *testing.T, dir string, addresses ...net.IP) *pemFiles {
 	return &pemFiles{
 		certificate: write("member.pem", "CERTIFICATE", signed),
 		key:         write("member.key", "EC PRIVATE KEY", private),
-		authority:   write("authority.pem", "CERTIFICATE", own),
+		authority:   write("rootCA.pem", "CERTIFICATE", own),
 	}
 }

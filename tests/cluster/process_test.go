@@ -32,15 +32,15 @@ type process struct {
 	exited chan struct{} // closed when it has ended
 }
 
-// startProcess starts a program, in a namespace if there is one. read is called with its output, and returns at the end
-// of it.
+// startProcess starts a program in a directory, which gets its log, and in a namespace if there is one. read is called
+// with its output, and returns at the end of it.
 func startProcess(t *testing.T, in *namespace, dir, name string, read func(io.Reader), path string, args ...string) *process {
 	t.Helper()
 	log, err := os.Create(filepath.Join(dir, name+".log"))
 	require.NoError(t, err)
 	defer log.Close()
 	p := &process{t: t, name: name, cmd: exec.Command(path, args...), log: log.Name(), read: make(chan struct{}), exited: make(chan struct{})}
-	p.cmd.Stderr = log
+	p.cmd.Dir, p.cmd.Stderr = dir, log
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	p.in, err = p.cmd.StdinPipe()
 	require.NoError(t, err)
@@ -124,7 +124,8 @@ func dirOf(t *testing.T) string {
 	if *logs == "" {
 		return t.TempDir()
 	}
-	dir := filepath.Join(*logs, t.Name(), fmt.Sprint(time.Now().Unix()))
+	dir, err := filepath.Abs(filepath.Join(*logs, t.Name(), fmt.Sprint(time.Now().Unix())))
+	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(dir, 0o700))
 	return dir
 }

@@ -34,6 +34,7 @@ type Lease struct {
 	clock  func() time.Duration
 	until  atomic.Int64  // by the clock; zero: there is no lease
 	ended  atomic.Uint64 // terms
+	left   atomic.Bool   // it was ended without an answer of the witness
 
 	mu     sync.Mutex
 	change chan struct{} // closed at the next Renew or End
@@ -67,6 +68,13 @@ func (l *Lease) End() {
 	l.until.Store(0)
 	l.ended.Add(1)
 	l.changed()
+}
+
+// Abandon ends the lease of a member that leaves and that the witness does not answer: whether another member will have its
+// sessions is not known.
+func (l *Lease) Abandon() {
+	l.left.Store(true)
+	l.End()
 }
 
 // changed wakes who waits. The caller has the mutex.
@@ -164,7 +172,7 @@ func (c *conn) Close(ctx context.Context) error {
 		return c.Conn.Close(ctx)
 	}
 	err := c.Detach(ctx)
-	if !c.term.over() { // otherwise the session is another member's
+	if !c.term.over() || c.term.lease.left.Load() { // otherwise the session is another member's
 		err = cmp.Or(err, ErrFenced)
 	}
 	return err
@@ -184,18 +192,27 @@ type store struct {
 
 // Save saves the record if the lease is held.
 func (s *store) Save(ctx context.Context, key messages.Key, record *mcpbridge.Record) error {
-	if !s.lease.Held() {
-		return ErrFenced
+	if err := s.mayWrite(ctx); err != nil {
+		return err
 	}
 	return s.Store.Save(ctx, key, record)
 }
 
 // Delete deletes the record if the lease is held.
 func (s *store) Delete(ctx context.Context, key messages.Key) error {
+	if err := s.mayWrite(ctx); err != nil {
+		return err
+	}
+	return s.Store.Delete(ctx, key)
+}
+
+// mayWrite returns an error if the member must not write. Writes need no term: a session that has lost its key, or whose member
+// was removed, ends the contexts of all its requests before the key is ceded, or the next term begins.
+func (s *store) mayWrite(ctx context.Context) error {
 	if !s.lease.Held() {
 		return ErrFenced
 	}
-	return s.Store.Delete(ctx, key)
+	return ctx.Err()
 }
 
 // Keys returns the keys that the member owns. It waits for the lease if there are any.

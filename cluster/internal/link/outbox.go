@@ -9,6 +9,7 @@ import (
 type Message struct {
 	Type string
 	ID   uint64
+	Head []byte // what goes with the body, or nil; read-only
 	Body []byte // read-only
 }
 
@@ -16,7 +17,7 @@ type Message struct {
 const cost = 256
 
 // size returns what a message counts, in bytes.
-func (m Message) size() int { return len(m.Body) + cost }
+func (m Message) size() int { return len(m.Head) + len(m.Body) + cost }
 
 const (
 	// MaxMessage is the most that the body of a message may have, in bytes.

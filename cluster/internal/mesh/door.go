@@ -157,10 +157,10 @@ func (r *receiver) receive() {
 			r.failed <- err
 			return
 		}
-		if !r.deliver(f.messages) {
-			return
-		}
 		for _, m := range f.messages {
+			if !r.deliver(m) {
+				return
+			}
 			messages, bytes = messages+1, bytes+len(m.Body)
 		}
 		clear(f.messages)
@@ -180,18 +180,17 @@ func signal(to chan struct{}) {
 	}
 }
 
-// deliver counts messages, and hands them over. It reports false if another stream has taken the place of this
+// deliver counts a message, and hands it over. It reports false if another stream has taken the place of this
 // one: what that has told its client is final.
-func (r *receiver) deliver(messages []link.Message) bool {
+func (r *receiver) deliver(m link.Message) bool {
+	decoded := r.link.mesh.cfg.Decode(r.link, m)
 	r.lane.mu.Lock()
 	defer r.lane.mu.Unlock()
 	if r.lane.stream != r {
 		return false
 	}
-	for _, m := range messages {
-		r.lane.received++
-		r.link.mesh.cfg.Received(r.link, m)
-	}
+	r.lane.received++
+	r.link.mesh.cfg.Received(r.link, decoded)
 	return true
 }
 

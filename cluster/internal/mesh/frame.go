@@ -13,7 +13,7 @@ import (
 
 // frame is what a stream carries to the receiver: messages, one after the other.
 //
-//	message = type, id, body     type, body = length, bytes     id, length = a varint
+//	message = type, id, head, body     type, head, body = length, bytes     id, length = a varint
 type frame struct {
 	messages []link.Message
 	types    map[string]string // the types that the stream has carried; only for decoding
@@ -50,7 +50,7 @@ func (codec) Marshal(v any) (mem.BufferSlice, error) {
 func (f *frame) marshal() (out mem.BufferSlice) {
 	size := 0
 	for _, m := range f.messages {
-		size += 3*binary.MaxVarintLen64 + len(m.Type)
+		size += 4*binary.MaxVarintLen64 + len(m.Type) + len(m.Head)
 		if len(m.Body) <= inline {
 			size += len(m.Body)
 		}
@@ -65,6 +65,8 @@ func (f *frame) marshal() (out mem.BufferSlice) {
 		head = binary.AppendUvarint(head, uint64(len(m.Type)))
 		head = append(head, m.Type...)
 		head = binary.AppendUvarint(head, m.ID)
+		head = binary.AppendUvarint(head, uint64(len(m.Head)))
+		head = append(head, m.Head...)
 		head = binary.AppendUvarint(head, uint64(len(m.Body)))
 		if len(m.Body) <= inline {
 			head = append(head, m.Body...)
@@ -125,7 +127,9 @@ func (f *frame) unmarshal(data []byte) error {
 			return errFrame
 		}
 		m := link.Message{Type: f.intern(typ), ID: number()}
-		if m.Body, ok = bytes(); !ok {
+		var hasHead, hasBody bool
+		m.Head, hasHead = bytes()
+		if m.Body, hasBody = bytes(); !hasHead || !hasBody {
 			return errFrame
 		}
 		f.messages = append(f.messages, m)

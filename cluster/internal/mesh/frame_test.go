@@ -17,7 +17,8 @@ func TestFramesCross(t *testing.T) {
 		{Type: "a", ID: 1, Body: []byte("{}")},
 		{Type: strings.Repeat("x", 1000), ID: ^uint64(0)},
 		{Type: "a", Body: bytes.Repeat([]byte("y"), inline+1)},
-		{Type: "b", ID: 7, Body: bytes.Repeat([]byte("z"), inline)},
+		{Type: "c", Head: []byte("head")},
+		{Type: "b", ID: 7, Head: []byte("head"), Body: bytes.Repeat([]byte("z"), inline)},
 	}}
 	data, err := codec{}.Marshal(&sent)
 	require.NoError(t, err)
@@ -27,12 +28,13 @@ func TestFramesCross(t *testing.T) {
 	for i, m := range got.messages {
 		require.Equal(t, sent.messages[i].Type, m.Type)
 		require.Equal(t, sent.messages[i].ID, m.ID)
+		require.Equal(t, string(sent.messages[i].Head), string(m.Head))
 		require.True(t, bytes.Equal(sent.messages[i].Body, m.Body))
 	}
 }
 
 func FuzzFrame(f *testing.F) {
-	f.Add([]byte("\x01a\x07\x02{}"))
+	f.Add([]byte("\x01a\x07\x00\x02{}"))
 	f.Add([]byte("\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var got frame
@@ -48,7 +50,7 @@ func FuzzFrame(f *testing.F) {
 }
 
 func TestMalformedFramesAreRefused(t *testing.T) {
-	for _, data := range []string{"\x01", "\x01a", "\x01a\x07", "\x01a\x07\x02{", "\x80", "\x00\x00\x80"} {
+	for _, data := range []string{"\x01", "\x01a", "\x01a\x07", "\x01a\x07\x02{", "\x01a\x07\x00\x02{", "\x80", "\x00\x00\x80"} {
 		require.ErrorIs(t, codec{}.Unmarshal(mem.BufferSlice{mem.SliceBuffer(data)}, new(frame)), errFrame, "%q", data)
 	}
 	require.ErrorIs(t, codec{}.Unmarshal(nil, new(count)), errFrame)

@@ -26,8 +26,10 @@ type Config struct {
 	// Dial connects to an address.
 	Dial func(ctx context.Context, address string) (net.Conn, error)
 
+	// Decode makes of each message of a link what Received takes. It may be called twice with one, and take long.
+	Decode func(from *Link, m link.Message) any
 	// Received is called with each message of a link, in the order of its lane. It must not block.
-	Received func(from *Link, m link.Message)
+	Received func(from *Link, decoded any)
 	// Changed is called when the state of a link changes. It must not block.
 	Changed func(of *Link, to link.State)
 }

@@ -141,7 +141,8 @@ func TestConnectionThatIsSwallowedIsReplacedWithinSeconds(t *testing.T) {
 					if idle {
 						require.Less(t, slowest, 10*time.Millisecond, "it was replaced before")
 					}
-					require.Less(t, slowest, silence+lastRetry)
+					// The peer may be heard once more when it asks for a byte, and the first dial waits a little.
+					require.Less(t, slowest, pingAfter+silence+2*firstRetry)
 				})
 			})
 		}
@@ -358,14 +359,15 @@ func TestStreamThatWasReplacedDeliversNothing(t *testing.T) {
 			return got
 		}
 		require.Zero(t, begin(first))
-		require.True(t, first.deliver(make([]link.Message, 3)))
-		require.Equal(t, uint64(3), begin(second))
-		require.False(t, first.deliver(make([]link.Message, 1)))
-		require.True(t, second.deliver(make([]link.Message, 1)))
+		require.True(t, first.deliver(link.Message{}))
+		require.True(t, first.deliver(link.Message{}))
+		require.Equal(t, uint64(2), begin(second))
+		require.False(t, first.deliver(link.Message{}))
+		require.True(t, second.deliver(link.Message{}))
 		l.Drop()
-		require.False(t, second.deliver(make([]link.Message, 1)))
+		require.False(t, second.deliver(link.Message{}))
 		_, ok := first.lane.begin(first)
 		require.False(t, ok)
-		require.Len(t, b.ids(), 4)
+		require.Len(t, b.ids(), 3)
 	})
 }

@@ -251,9 +251,10 @@ func (w *wires) member(t *testing.T, id string, set func(*Config)) *member {
 	m := &member{served: make(chan error, 1)}
 	cfg := Config{
 		Cluster: "test", Version: 1, Self: link.Address{ID: id, Host: id + ":1"}, Dial: w.dial,
-		Received: func(_ *Link, msg link.Message) {
+		Decode: func(_ *Link, msg link.Message) any { return msg },
+		Received: func(_ *Link, msg any) {
 			m.mu.Lock()
-			m.got, m.at = append(m.got, msg), append(m.at, time.Now())
+			m.got, m.at = append(m.got, msg.(link.Message)), append(m.at, time.Now())
 			m.mu.Unlock()
 		},
 		Changed: func(_ *Link, s link.State) { m.mu.Lock(); m.states = append(m.states, s); m.mu.Unlock() },

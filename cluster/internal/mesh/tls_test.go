@@ -67,7 +67,8 @@ func over(t *testing.T, id string, listener net.Listener, creds credentials.Tran
 		Dial: func(ctx context.Context, address string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "tcp", address)
 		},
-		Received: func(_ *Link, msg link.Message) { m.mu.Lock(); m.got = append(m.got, msg); m.mu.Unlock() },
+		Decode:   func(_ *Link, msg link.Message) any { return msg },
+		Received: func(_ *Link, msg any) { m.mu.Lock(); m.got = append(m.got, msg.(link.Message)); m.mu.Unlock() },
 		Changed:  func(*Link, link.State) {},
 	})
 	go func() { m.served <- m.Serve(listener) }()

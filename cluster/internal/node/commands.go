@@ -72,7 +72,7 @@ func (n *node) cancelElsewhere(cmd *messages.Cancel) {
 	n.routing.cancelID(key, cmd.ID)
 	n.serving.cancel(key, cmd.ID)
 	if owner, _ := n.members.ownerOf(ShardOf(key, n.cfg.Shards)); owner != nil {
-		owner.post(0, cmd) // for the operations of callers elsewhere
+		owner.post(0, envelope{}, cmd) // for the operations of callers elsewhere
 	}
 }
 

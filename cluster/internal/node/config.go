@@ -89,12 +89,6 @@ type (
 		Peer    string // the incarnation of the other member
 		State   link.State
 	}
-	// Received brings a message or a cast.
-	Received struct {
-		Network string
-		From    string // the incarnation of its sender
-		Message link.Message
-	}
 	// Leave makes the node leave the cluster. The reply is [Left]. The last member of a cluster has left only when its
 	// supervisor has stopped: until then it may write to the store. A second Leave is answered after that.
 	Leave struct{}
@@ -102,13 +96,9 @@ type (
 	LeaveNow struct{}
 	// Left says that the node has left the cluster.
 	Left struct{}
-	// Watch has the events of other members sent to a function, which must not block, or
-	// ends that.
-	Watch struct {
-		Handle func(messages.Event)
-		ID     uint64
-		End    bool
-	}
+	// Watch has a function, which must not block, called with the events of other members, until the next Watch. With nil,
+	// none is.
+	Watch struct{ Handle func(messages.Event) }
 	// ListMembers asks for the members. The reply is [Members].
 	ListMembers struct{}
 	// Members are the members that the node knows.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
@@ -8,76 +9,49 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// maxInline is how large a body may be that the node decodes itself.
-const maxInline = 8 << 10
+// Received brings a message or a cast. It is made by [Decode].
+type Received struct {
+	Network string // the incarnation of this member
+	From    string // the incarnation of its sender
 
-// decoded brings a message of another member.
-type decoded struct {
-	from  *peer
 	id    uint64
+	with  envelope
 	value any
-	past  history // of a command
-	ref   string  // of the handler of a question
 	err   error
 }
 
-// decode decodes a message of another member.
-func decode(from *peer, m link.Message) decoded {
-	d := decoded{from: from, id: m.ID}
-	d.value, d.err = wire.Decode(m.Type, m.Body, refs{})
-	switch outer := d.value.(type) {
-	case *resent:
-		d.past = outer.History
-		d.value, d.err = wire.Decode(outer.Type, outer.Body, refs{})
-	case *ask:
-		d.ref = outer.Ref
-		d.value, d.err = wire.Decode(outer.Type, outer.Body, refs{})
+// Decode decodes what another member has sent. It may be called from any goroutine, and takes long for a large message.
+func Decode(network, from string, m link.Message) *Received {
+	r := &Received{Network: network, From: from, id: m.ID}
+	if r.value, r.err = wire.Decode(m.Type, m.Body); r.err == nil && len(m.Head) > 0 {
+		r.err = json.Unmarshal(m.Head, &r.with)
 	}
-	return d
+	return r
 }
 
-// onMessage decodes a message of another member.
-func (n *node) onMessage(from *peer, m link.Message) {
-	if len(m.Body) <= maxInline || m.ID == 0 { // the latter keep their order
-		n.onDecoded(decode(from, m))
-		return
-	}
-	n.work(func() any {
-		d := decode(from, m)
-		return &d
-	})
-}
-
-// onDecoded handles a message of another member.
-func (n *node) onDecoded(d decoded) {
-	from, id := d.from, d.id
+// onMessage handles a message of another member.
+func (n *node) onMessage(from *peer, m *Received) {
 	switch {
-	case !from.member || from.ended:
+	case m.id&isReply != 0:
+		n.onReplyReceived(from, m.id&^isReply, m.value, m.err)
 		return
-	case id&isReply != 0:
-		n.onReplyDecoded(from, id&^isReply, d.value, d.err)
-		return
-	case d.err != nil:
-		n.onUndecodable(from, id, d.err)
+	case m.err != nil:
+		n.onUndecodable(from, m.id, m.err)
 		return
 	}
-	switch msg := d.value.(type) {
+	switch msg := m.value.(type) {
 	case messages.Command:
-		n.serving.serve(from, id, msg, d.past)
+		n.serving.serve(from, m.id, msg, m.with.History)
 	case *cancelled:
-		n.serving.onExchangeCancelled(from, id, msg.ByID)
-	case *tell:
-		n.proxies.onTell(from, msg)
+		n.serving.onExchangeCancelled(from, m.id, msg.ByID)
 	case messages.Request:
-		n.questions.onAsk(from, id, d.ref, msg)
+		n.questions.onAsk(from, m.id, m.with.Ref, msg)
 	case *gone:
 		n.proxies.onGone(from, msg.Ref)
 	case *taken:
 		n.proxies.onLineTaken(from, msg.Ref)
 	case *wantEvents:
 		n.events.onWantEvents(from, msg.Want)
-	case *event:
-		n.events.onEvent(msg)
 	case *bindingsEnded:
 		for _, bind := range n.bindings.end(from, msg.Bindings, time.Now()) {
 			n.toSupervisor(bind)
@@ -85,12 +59,20 @@ func (n *node) onDecoded(d decoded) {
 	case *leaves:
 		n.onLeaves(from, msg)
 	default:
-		n.cfg.Logger.Warn().Str("member", from.label()).Type("message", msg).Msg("member sent an unexpected message")
+		event, is := msg.(messages.Event)
+		switch {
+		case m.with.Ref != "":
+			n.proxies.onTell(from, m.with, msg)
+		case is:
+			n.events.onEvent(event)
+		default:
+			n.cfg.Logger.Warn().Str("member", from.label()).Type("message", msg).Msg("member sent an unexpected message")
+		}
 	}
 }
 
-// onReplyDecoded handles the reply to an exchange or to a question.
-func (n *node) onReplyDecoded(from *peer, id uint64, value any, err error) {
+// onReplyReceived handles the reply to an exchange or to a question.
+func (n *node) onReplyReceived(from *peer, id uint64, value any, err error) {
 	if n.questions.asks(from, id) {
 		n.questions.onAnswer(id, value)
 		return

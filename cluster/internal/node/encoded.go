@@ -1,11 +1,28 @@
 package node
 
 import (
+	"encoding/json"
+
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/cluster/internal/wire"
 )
 
-// encoded is the body of an exchange, of a reply, of a question or of an answer, for the part of the node that sends it.
+// envelope is what goes with a message to another member.
+type envelope struct {
+	History history `json:"history,omitzero"` // of a command
+	Ref     string  `json:"ref,omitempty"`    // of the actor that the message is for
+	Number  uint64  `json:"number,omitempty"` // of the question that is withdrawn
+}
+
+// encode encodes a message to another member.
+func encode(with envelope, v any) (m link.Message, err error) {
+	if m.Type, m.Body, err = wire.Encode(v); err == nil && with != (envelope{}) {
+		m.Head, err = json.Marshal(with)
+	}
+	return m, err
+}
+
+// encoded is an exchange, a reply, a question or an answer, for the part of the node that sends it.
 type encoded struct {
 	part     interface{ onEncoded(encoded) }
 	exchange *exchange
@@ -13,10 +30,8 @@ type encoded struct {
 	asks     uint64 // the number of a question
 	answers  uint64 // likewise
 	to       *peer
-	history  history // of an exchange
-	handler  string  // of a question
-	typ      string
-	body     []byte
+	with     envelope
+	message  link.Message
 	err      error
 }
 
@@ -24,27 +39,15 @@ type encoded struct {
 // to be small is encoded in another goroutine, which then sends it to the node. Only other commands keep their order.
 func (b *base) encode(v any, done encoded) {
 	if wire.IsSmall(v) {
-		done.encode(v)
+		done.message, done.err = encode(done.with, v)
 		done.part.onEncoded(done)
 		return
 	}
 	later := done // so that only a large one is on the heap
 	b.work(func() any {
-		later.encode(v)
+		later.message, later.err = encode(later.with, v)
 		return &later
 	})
-}
-
-// encode encodes a message, and what it is sent in.
-func (e *encoded) encode(v any) {
-	e.typ, e.body, e.err = wire.Encode(v, refs{})
-	switch {
-	case e.err != nil:
-	case e.asks != 0:
-		e.typ, e.body, e.err = wire.Encode(&ask{e.handler, e.typ, e.body}, refs{})
-	case e.history != history{}:
-		e.typ, e.body, e.err = wire.Encode(&resent{e.history, e.typ, e.body}, refs{})
-	}
 }
 
 // send sends what was encoded for a member, unless that is lost.
@@ -52,6 +55,7 @@ func (e *encoded) send(id uint64) error {
 	if e.err != nil || !e.to.alive() {
 		return e.err
 	}
-	_, err := e.to.link.Send(link.Message{Type: e.typ, ID: id, Body: e.body}, true)
+	e.message.ID = id
+	_, err := e.to.link.Send(e.message, true)
 	return err
 }

@@ -40,7 +40,7 @@ func (r *routing) onOverdue(x *exchange) {
 	}
 	f.Cause = context.DeadlineExceeded
 	if x.sent != nil {
-		x.to.post(x.id, &cancelled{})
+		x.to.post(x.id, envelope{}, &cancelled{})
 	}
 	r.finish(x, f)
 }
@@ -53,14 +53,14 @@ func (r *routing) cancel(x *exchange, why string, byID bool) {
 		return
 	}
 	x.cancelled = true
-	x.to.post(x.id, &cancelled{byID})
+	x.to.post(x.id, envelope{}, &cancelled{byID})
 }
 
 // cancelOwned cancels the exchanges of an owner that has terminated. Those that are on their way
 // may arrive after the news of its end.
 func (r *routing) cancelOwned(ref string) {
 	r.cancelAll(ownerTerminated, false, func(_ *exchange, op messages.Operation) bool {
-		return op.Head().Owner != nil && (refs{}).Ref(op.Head().Owner) == ref
+		return op.Head().Owner != nil && wire.Ref(op.Head().Owner) == ref
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/view"
-	"github.com/mcpactor/mcpactor/cluster/internal/wire"
 	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -76,8 +75,8 @@ func (n *node) welcome(p *peer) {
 	if p.heard {
 		n.members.checkConflict(p)
 	}
-	if n.events.watched() {
-		p.post(0, &wantEvents{true})
+	if n.events.watch != nil {
+		p.post(0, envelope{}, &wantEvents{true})
 	}
 	own, ended := n.bindings.forNewcomer()
 	for _, b := range own {
@@ -107,12 +106,7 @@ func (n *node) lost(p *peer) {
 
 // sendBind tells a member of a binding of a caller here.
 func (n *node) sendBind(p *peer, b *binding) {
-	typ, body, err := wire.Encode(b.bind, refs{})
-	if err != nil {
-		n.cfg.Logger.Error().Err(err).Msg("binding cannot be encoded")
-		return
-	}
-	p.post(n.number(), &resent{history{Binding: b.version}, typ, body})
+	p.post(n.number(), envelope{History: history{Binding: b.version}}, b.bind)
 	n.proxies.introduce(p, b.bind)
 }
 

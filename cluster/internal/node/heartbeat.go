@@ -1,17 +1,22 @@
 package node
 
 import (
-	"encoding/json"
-
-	"github.com/mcpactor/mcpactor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/cluster/internal/view"
+	"github.com/mcpactor/mcpactor/cluster/internal/wire"
 )
 
-// heartbeat is the body of a heartbeat and of its answer. It shows that two members reach each other, and says what its sender
-// holds.
+// heartbeat shows that two members reach each other, and says what its sender holds.
 type heartbeat struct {
 	Number  uint64       `json:"number"`
 	Holding view.Holding `json:"holding,omitzero"`
+}
+
+// confirm answers a heartbeat.
+type confirm heartbeat
+
+func init() {
+	wire.Register[heartbeat]("heartbeat")
+	wire.Register[confirm]("confirm")
 }
 
 type (
@@ -45,18 +50,26 @@ func (m *membership) onTick() {
 func (m *membership) beat() {
 	m.beats++
 	for _, p := range inOrder(m.peers) {
-		m.cast(p, typeHeartbeat, m.beats)
+		m.beatTo(p)
 	}
 }
 
-// cast sends a heartbeat, or the answer to one.
-func (m *membership) cast(p *peer, typ string, number uint64) {
-	h := heartbeat{Number: number}
+// beatTo sends a heartbeat.
+func (m *membership) beatTo(p *peer) { m.cast(p, &heartbeat{m.beats, m.holdingFor(p)}) }
+
+// holdingFor returns what another member is to know of what this one holds.
+func (m *membership) holdingFor(p *peer) (h view.Holding) {
 	if m.inside && p.member {
-		h.Holding = m.node.holding()
+		h = m.node.holding()
 	}
-	body, _ := json.Marshal(h)
-	p.link.Cast(link.Message{Type: typ, Body: body})
+	return h
+}
+
+// cast sends what may be lost.
+func (m *membership) cast(p *peer, msg any) {
+	if cast, err := encode(envelope{}, msg); err == nil {
+		p.link.Cast(cast)
+	}
 }
 
 // logLease logs when the lease was lost, and when it is held again.
@@ -72,24 +85,16 @@ func (m *membership) logLease() {
 }
 
 // onHeartbeat answers a heartbeat.
-func (m *membership) onHeartbeat(p *peer, body []byte) {
-	var h heartbeat
-	if json.Unmarshal(body, &h) != nil {
-		return
-	}
-	m.cast(p, typeConfirm, h.Number)
+func (m *membership) onHeartbeat(p *peer, h *heartbeat) {
+	m.cast(p, &confirm{h.Number, m.holdingFor(p)})
 	if !p.heard { // it did not know this member when this one has sent its own
-		m.cast(p, typeHeartbeat, m.beats)
+		m.beatTo(p)
 	}
 	m.onHolding(p, h.Holding)
 }
 
 // onConfirm notes that a member is reached, in both directions.
-func (m *membership) onConfirm(p *peer, body []byte) {
-	var h heartbeat
-	if json.Unmarshal(body, &h) != nil {
-		return
-	}
+func (m *membership) onConfirm(p *peer, h *confirm) {
 	if h.Number+keptBeats >= m.beats { // it is not from before a pause
 		m.hear(p)
 	}

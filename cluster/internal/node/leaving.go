@@ -107,7 +107,7 @@ func (l *leaving) finish(dropping bool) {
 	}
 	for _, p := range inOrder(l.members.peers) {
 		if p.alive() {
-			p.post(0, &leaves{Clean: len(l.serving.all) == 0 && p.link.Idle()}) // a large reply may still be on its way
+			p.post(0, envelope{}, &leaves{Clean: len(l.serving.all) == 0 && p.link.Idle()}) // a large reply may still be on its way
 		}
 	}
 	l.after(flushTime, &flushDue{})
@@ -145,6 +145,7 @@ func (l *leaving) depart() {
 // onEndDue ends a member that the witness does not answer. Its lease runs out, and the others remove it.
 func (l *leaving) onEndDue() {
 	if !l.ended && !l.remains {
+		l.cfg.Lease.Abandon()
 		l.end()
 	}
 }

@@ -5,12 +5,6 @@ import (
 	"github.com/mcpactor/mcpactor/cluster/internal/view"
 )
 
-// The types of casts.
-const (
-	typeHeartbeat = "heartbeat"
-	typeConfirm   = "confirm" // the answer to a heartbeat
-)
-
 // addPeer adds a member, or one that wants to be one.
 func (m *membership) addPeer(one view.Member) {
 	at := Address{ID: one.ID, Host: one.Host}
@@ -19,7 +13,7 @@ func (m *membership) addPeer(one view.Member) {
 		proxies: map[string]*proxy{}, knows: map[string]bool{},
 	}
 	m.peers[one.ID] = p
-	m.cast(p, typeHeartbeat, m.beats)
+	m.beatTo(p)
 }
 
 // removePeer forgets one that is neither a member nor wants to be one.
@@ -40,16 +34,20 @@ func (m *membership) forgetPeer(p *peer) {
 }
 
 // onReceived handles a message or a cast. What comes from a member that was removed changes nothing.
-func (m *membership) onReceived(from string, one link.Message) {
-	p := m.peers[from]
-	switch {
-	case p == nil: // it was on its way when the member was forgotten
-	case one.Type == typeHeartbeat:
-		m.onHeartbeat(p, one.Body)
-	case one.Type == typeConfirm:
-		m.onConfirm(p, one.Body)
-	case p.member && !p.ended:
-		m.node.onMessage(p, one)
+func (m *membership) onReceived(msg *Received) {
+	p := m.peers[msg.From]
+	if p == nil { // it was on its way when the member was forgotten
+		return
+	}
+	switch one := msg.value.(type) {
+	case *heartbeat:
+		m.onHeartbeat(p, one)
+	case *confirm:
+		m.onConfirm(p, one)
+	default:
+		if p.member && !p.ended {
+			m.node.onMessage(p, msg)
+		}
 	}
 }
 
@@ -62,7 +60,7 @@ func (m *membership) onChanged(p *peer, state link.State) {
 	p.connected = state.Connected
 	switch {
 	case state.Connected && p.silent(): // what was cast before may be lost
-		m.cast(p, typeHeartbeat, m.beats)
+		m.beatTo(p)
 	case p.ended || !p.member:
 	case state.Ended:
 		p.ended = true

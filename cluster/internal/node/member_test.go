@@ -412,9 +412,9 @@ func TestNonsenseChangesNothing(t *testing.T) {
 		a.send(call(scope, "count")).ok()
 		from := a.current.id
 		r := rand.New(rand.NewPCG(1, 2))
-		types := []string{"", "heartbeat", "confirm", "call-tool", "resent", "moved", "leaves", "tell", "ask", "bound", "closed", "event"}
+		types := []string{"", "heartbeat", "confirm", "call-tool", "moved", "leaves", "elicit", "progress", "bound", "closed", "session-opened"}
 		for i := range 2000 {
-			m := link.Message{Type: types[r.IntN(len(types))], ID: r.Uint64() | 1<<40, Body: []byte("{nonsense")}
+			m := link.Message{Type: types[r.IntN(len(types))], ID: r.Uint64() | 1<<40, Head: []byte("{nonsense"), Body: []byte([]string{"{}", "{nonsense"}[r.IntN(2)])}
 			of := from
 			switch i % 3 {
 			case 0:
@@ -422,7 +422,7 @@ func TestNonsenseChangesNothing(t *testing.T) {
 			case 1:
 				m.Type, m.Body = "heartbeat", make([]byte, 100)
 			}
-			b.system.Root.Send(b.pid, &Received{Network: b.current.id, From: of, Message: m})
+			b.system.Root.Send(b.pid, Decode(b.current.id, of, m))
 		}
 		b.system.Root.Send(b.pid, &Received{Network: b.current.id})
 		b.system.Root.Send(b.pid, &Received{Network: "before", From: from})

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpactor/mcpactor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/cluster/internal/view"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -51,7 +50,7 @@ type follower interface {
 	// otherVersion follows when a member does not understand this one.
 	otherVersion(p *peer)
 	// onMessage handles a message of a member.
-	onMessage(from *peer, m link.Message)
+	onMessage(from *peer, msg *Received)
 	// onHolding notes what a member of the same cluster holds, and holding says what this one does.
 	onHolding(p *peer, h view.Holding)
 	holding() view.Holding

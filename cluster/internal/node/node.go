@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/cluster/internal/wire"
 	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -101,7 +102,7 @@ func (n *node) handle(c actor.Context) {
 			n.leaving.onSupervisorStopped()
 			n.quit()
 		}
-		ref := refs{}.Ref(msg.Who)
+		ref := wire.Ref(msg.Who)
 		n.routing.cancelOwned(ref)
 		n.proxies.onTerminated(ref)
 	case actor.SystemMessage, actor.AutoReceiveMessage: // must precede the cases below
@@ -178,7 +179,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 		}
 	case *Received:
 		if n.members.is(msg.Network) {
-			n.members.onReceived(msg.From, msg.Message)
+			n.members.onReceived(msg)
 		}
 	case *tick:
 		n.onTick()
@@ -187,8 +188,6 @@ func (n *node) onReport(c actor.Context, msg any) {
 		n.members.beat()
 	case *encoded:
 		msg.part.onEncoded(*msg)
-	case *decoded:
-		n.onDecoded(*msg)
 	case *boxed:
 		n.serving.onServed(msg.of, msg.message)
 	case *ownPart:
@@ -219,10 +218,9 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *observedEvent:
 		n.events.onObserved(msg.event)
 	case *Watch:
-		if n.events.onWatch(msg) {
-			for _, p := range inOrder(n.members.peers) {
-				p.post(0, &wantEvents{n.events.watched()})
-			}
+		n.events.watch = msg.Handle
+		for _, p := range inOrder(n.members.peers) {
+			p.post(0, envelope{}, &wantEvents{msg.Handle != nil})
 		}
 	case *ListMembers:
 		n.mail.Send(c.Sender(), &Members{n.members.snapshot()})

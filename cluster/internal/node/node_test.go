@@ -519,6 +519,7 @@ func TestArgumentsMayHaveNumbersOfAnySize(t *testing.T) {
 	inWorld(t, 2, nil, func(w *world) {
 		for _, m := range w.members {
 			w.members[0].send(call(w.scopeOf(m, 0), "count", with("n", json.Number("1e400")))).ok()
+			w.members[0].send(call(w.scopeOf(m, 0), "count", func(op *messages.CallTool) { op.Params.Meta = mcp.Meta{"n": json.Number("1e400")} })).ok()
 		}
 	})
 }
@@ -526,7 +527,11 @@ func TestArgumentsMayHaveNumbersOfAnySize(t *testing.T) {
 func TestCommandThatTheOwnerDoesNotUnderstandIsNamed(t *testing.T) {
 	inWorld(t, 2, nil, func(w *world) {
 		a, b := w.members[0], w.members[1]
-		op := call(w.scopeOf(b, 0), "count", func(op *messages.CallTool) { op.Params.Meta = mcp.Meta{"n": json.Number("1e400")} })
+		deep := map[string]any{}
+		for range 10_000 { // encoding/json decodes nothing that is nested deeper
+			deep = map[string]any{"n": deep}
+		}
+		op := call(w.scopeOf(b, 0), "count", func(op *messages.CallTool) { op.Params.Meta = deep })
 		f := a.send(op).fails(messages.CodeInvalid)
 		require.Contains(t, f.Detail, "the member b does not understand the command")
 		require.Equal(t, &messages.Failure{

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
-	"github.com/mcpactor/mcpactor/cluster/internal/wire"
 )
 
 // peer is one incarnation of another member.
@@ -48,22 +47,26 @@ func (p *peer) silent() bool {
 }
 
 // post encodes a message, and sends it to a member, unless that is lost.
-func (p *peer) post(id uint64, msg any) {
-	if !p.alive() {
-		return
+func (p *peer) post(id uint64, with envelope, msg any) {
+	if p.alive() {
+		m, err := encode(with, msg)
+		m.ID = id
+		p.send(m, err, msg)
 	}
-	typ, body, err := wire.Encode(msg, refs{})
+}
+
+// send sends what was made of a message, unless that has failed.
+func (p *peer) send(m link.Message, err error, of any) {
+	if err == nil {
+		_, err = p.link.Send(m, true)
+	}
 	if err != nil {
-		p.cfg.Logger.Error().Err(err).Type("message", msg).Msg("message for a member cannot be encoded")
-		return
-	}
-	if _, err := p.link.Send(link.Message{Type: typ, ID: id, Body: body}, true); err != nil {
-		p.cfg.Logger.Warn().Str("member", p.label()).Err(err).Type("message", msg).Msg("message for a member was dropped")
+		p.cfg.Logger.Warn().Str("member", p.label()).Err(err).Type("message", of).Msg("message for a member was dropped")
 	}
 }
 
 // answer sends a small reply to a command or a question of a member.
-func (p *peer) answer(id uint64, reply any) { p.post(id|isReply, reply) }
+func (p *peer) answer(id uint64, reply any) { p.post(id|isReply, envelope{}, reply) }
 
 // maxCancelled bounds the ids that a member may have cancelled in advance.
 const maxCancelled = 1024
@@ -91,6 +94,6 @@ func (s *idSet) take(id uint64) bool {
 // postEnded tells a member of bindings that have ended.
 func (p *peer) postEnded(ended []endedBinding) {
 	for part := range slices.Chunk(ended, maxEnded) {
-		p.post(0, &bindingsEnded{part})
+		p.post(0, envelope{}, &bindingsEnded{part})
 	}
 }

@@ -1,9 +1,7 @@
 package node
 
 import (
-	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -11,25 +9,6 @@ import (
 	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/messages"
 )
-
-// refs encodes PIDs as references: address and id. A decoded PID is a placeholder, which
-// [proxies.adopt] replaces by a proxy.
-type refs struct{}
-
-// placeholder is the address of PIDs that stand for actors of other members.
-const placeholder = "mcpactor.member"
-
-// Ref returns the reference of an actor here.
-func (refs) Ref(pid *actor.PID) string { return pid.Address + "/" + pid.Id }
-
-// PID returns the placeholder of an actor elsewhere.
-func (refs) PID(ref string) *actor.PID { return actor.NewPID(placeholder, ref) }
-
-// pidOf returns the actor here that a reference is of.
-func pidOf(ref string) *actor.PID {
-	address, id, _ := strings.Cut(ref, "/")
-	return actor.NewPID(address, id)
-}
 
 // proxies are the processes here that stand for actors of other members. The part also knows which actors here the other
 // members know, and tells them when one terminates.
@@ -60,13 +39,6 @@ type proxy struct {
 
 // Between nodes.
 type (
-	// tell is a message to an actor: progress, an update, a line, a withdrawn question.
-	tell struct {
-		Ref    string          `json:"ref"`
-		Type   string          `json:"type"`
-		Body   json.RawMessage `json:"body"`
-		Number uint64          `json:"number,omitempty"` // of the question that is withdrawn
-	}
 	// gone says that an actor has terminated.
 	gone struct {
 		Ref string `json:"ref"`
@@ -78,7 +50,6 @@ type (
 )
 
 func init() {
-	wire.Register[tell]("tell")
 	wire.Register[gone]("gone")
 	wire.Register[taken]("taken")
 }
@@ -109,14 +80,14 @@ type (
 // TakenBy returns the proxy of the subscriber.
 func (m *lineTaken) TakenBy() *actor.PID { return m.by }
 
-// adopt replaces the placeholders of a command of a member by proxies, and returns these. They are kept until they are
+// adopt replaces the PIDs of actors of a member in its command by proxies, and returns these. They are kept until they are
 // released.
 func (a *proxies) adopt(from *peer, cmd messages.Command) (kept []*proxy) {
 	replace := func(pid **actor.PID, pinned bool) {
 		if *pid == nil {
 			return
 		}
-		p := a.proxyOf(from, (*pid).Id)
+		p := a.proxyOf(from, wire.Ref(*pid))
 		p.pinned = p.pinned || pinned
 		p.uses++
 		kept, *pid = append(kept, p), p.pid
@@ -221,43 +192,35 @@ func (a *proxies) onProxied(msg *proxied) {
 	case !there:
 		return
 	}
-	typ, body, err := wire.Encode(msg.message, refs{})
-	if err != nil {
-		a.cfg.Logger.Warn().Str("member", p.peer.label()).Err(err).Msg("message for an actor of another member cannot be sent")
-		return
-	}
+	with := envelope{Ref: p.ref}
 	switch m := msg.message.(type) {
 	case *messages.StderrLine:
 		p.lines = append(p.lines, msg.sender)
-		p.peer.post(0, &tell{Ref: p.ref, Type: typ, Body: body})
+		p.peer.post(0, with, m)
 	case *messages.Withdrawn:
-		if number, asked := a.questions.withdraw(p.peer, m.Question); asked {
-			p.peer.post(0, &tell{p.ref, typ, body, number})
+		var asked bool
+		if with.Number, asked = a.questions.withdraw(p.peer, m.Question); asked {
+			p.peer.post(0, with, m)
 		}
 	default:
 		if !p.peer.link.Crowded() { // otherwise it is missed, as an event is
-			p.peer.post(0, &tell{Ref: p.ref, Type: typ, Body: body})
+			p.peer.post(0, with, m)
 		}
 	}
 }
 
-// onTell passes a message of another member on to an actor here.
-func (a *proxies) onTell(from *peer, msg *tell) {
-	value, err := wire.Decode(msg.Type, msg.Body, refs{})
-	if err != nil {
-		a.cfg.Logger.Warn().Str("member", from.label()).Err(err).Msg("message of a member was refused")
-		return
-	}
-	to := pidOf(msg.Ref)
-	switch value := value.(type) {
+// onTell passes a message of another member on to an actor here: progress, an update, a line, a withdrawn question.
+func (a *proxies) onTell(from *peer, with envelope, message any) {
+	to := wire.PID(with.Ref)
+	switch value := message.(type) {
 	case *messages.StderrLine:
 		if !a.isThere(to) {
 			return
 		}
-		a.lines[msg.Ref] = append(a.lines[msg.Ref], from)
+		a.lines[with.Ref] = append(a.lines[with.Ref], from)
 		a.mail.Request(to, value, a.self)
 	case *messages.Withdrawn:
-		a.questions.onWithdrawn(from, msg.Number, value.Reason)
+		a.questions.onWithdrawn(from, with.Number, value.Reason)
 	case messages.Notification:
 		a.mail.Send(to, value)
 	}
@@ -265,7 +228,7 @@ func (a *proxies) onTell(from *peer, msg *tell) {
 
 // onTaken tells the member of a session that a line was handled.
 func (a *proxies) onTaken(by *actor.PID) {
-	ref := refs{}.Ref(by)
+	ref := wire.Ref(by)
 	from := a.lines[ref]
 	if len(from) == 0 {
 		return
@@ -273,7 +236,7 @@ func (a *proxies) onTaken(by *actor.PID) {
 	if a.lines[ref] = from[1:]; len(from) == 1 {
 		delete(a.lines, ref)
 	}
-	from[0].post(0, &taken{ref})
+	from[0].post(0, envelope{}, &taken{ref})
 }
 
 // onLineTaken tells the session that a line was handled.
@@ -306,7 +269,7 @@ func (a *proxies) watch(cmd messages.Command) {
 		if pid == nil {
 			continue
 		}
-		if ref := (refs{}).Ref(pid); !a.watched[ref] {
+		if ref := wire.Ref(pid); !a.watched[ref] {
 			a.watched[ref] = true
 			a.mail.Watch(pid, a.self)
 		}
@@ -320,10 +283,10 @@ func (a *proxies) introduce(p *peer, cmd messages.Command) {
 		if pid == nil {
 			continue
 		}
-		if ref := (refs{}).Ref(pid); a.watched[ref] {
+		if ref := wire.Ref(pid); a.watched[ref] {
 			p.knows[ref], a.introduced[p.ID] = true, p
 		} else {
-			p.post(0, &gone{ref})
+			p.post(0, envelope{}, &gone{ref})
 		}
 	}
 }
@@ -335,7 +298,7 @@ func (a *proxies) onTerminated(ref string) {
 	for _, p := range inOrder(a.introduced) {
 		if p.knows[ref] {
 			delete(p.knows, ref)
-			p.post(0, &gone{ref})
+			p.post(0, envelope{}, &gone{ref})
 		}
 	}
 }

@@ -291,11 +291,11 @@ func TestEventsOfOtherMembers(t *testing.T) {
 	inWorld(t, 3, nil, func(w *world) {
 		a, b := w.members[0], w.members[1]
 		events := make(chan messages.Event, 1000)
-		watch := func(end bool) {
-			a.system.Root.Send(a.pid, &Watch{ID: 1, Handle: func(e messages.Event) { events <- e }, End: end})
+		watch := func(handle func(messages.Event)) {
+			a.system.Root.Send(a.pid, &Watch{handle})
 			time.Sleep(100 * time.Millisecond)
 		}
-		watch(false)
+		watch(func(e messages.Event) { events <- e })
 		a.send(call(w.scopeOf(b, 0), "count")).ok()
 		time.Sleep(100 * time.Millisecond)
 		opened := (<-events).(*messages.SessionOpened)
@@ -310,7 +310,7 @@ func TestEventsOfOtherMembers(t *testing.T) {
 			found = found || ok && e.Supervisor == "d"
 		}
 		require.True(t, found)
-		watch(true)
+		watch(nil)
 		a.send(call(w.scopeOf(b, 1), "count")).ok()
 		time.Sleep(100 * time.Millisecond)
 		require.Empty(t, events)
@@ -319,7 +319,7 @@ func TestEventsOfOtherMembers(t *testing.T) {
 			return is
 		}
 		require.False(t, observes())
-		watch(false)
+		watch(func(e messages.Event) { events <- e })
 		require.True(t, observes())
 		w.kill(a)
 		time.Sleep(removal + time.Second)

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -43,12 +42,6 @@ type ownQuestion struct {
 }
 
 type (
-	// ask is a question to a handler. The reply is the answer.
-	ask struct {
-		Ref  string          `json:"ref"`
-		Type string          `json:"type"`
-		Body json.RawMessage `json:"body"`
-	}
 	// answered brings the answer of a handler here.
 	answered struct {
 		late
@@ -62,13 +55,11 @@ type (
 	}
 )
 
-func init() { wire.Register[ask]("ask") }
-
 // ask puts a question of a session here to a handler of another member.
 func (q *questions) ask(p *peer, handler string, req messages.Request, session *actor.PID) {
 	number := q.number()
 	q.asking[number] = ownQuestion{p, req.GetOrigin().Question, session}
-	q.encode(req, encoded{part: q, to: p, asks: number, handler: handler})
+	q.encode(req, encoded{part: q, to: p, asks: number, with: envelope{Ref: handler}})
 }
 
 // withdraw forgets a question of a session here, and returns its number. ok is false if it is not asked any longer.
@@ -122,7 +113,7 @@ func (q *questions) onAsk(from *peer, remote uint64, ref string, req messages.Re
 	if from.cancelled.take(remote) {
 		return
 	}
-	handler := pidOf(ref)
+	handler := wire.PID(ref)
 	if q.mail.Gone(handler) {
 		from.answer(remote, &messages.Refusal{Reason: clusterapi.NoHandler})
 		return

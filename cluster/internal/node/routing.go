@@ -134,7 +134,7 @@ func (r *routing) routeHere(x *exchange, number int) {
 // give encodes an exchange for a member.
 func (r *routing) give(x *exchange, to *peer) {
 	x.to = to
-	r.encode(x.traced(), encoded{part: r, exchange: x, to: to, history: x.history})
+	r.encode(x.traced(), encoded{part: r, exchange: x, to: to, with: envelope{History: x.history}})
 }
 
 // onEncoded sends what is encoded.
@@ -147,7 +147,8 @@ func (r *routing) onEncoded(msg encoded) {
 		r.finish(x, r.failure(x.cmd, messages.CodeInvalid, msg.err.Error()))
 		return
 	}
-	sent, err := x.to.link.Send(link.Message{Type: msg.typ, ID: x.id, Body: msg.body}, x.history != history{})
+	msg.message.ID = x.id
+	sent, err := x.to.link.Send(msg.message, x.history != history{})
 	if err != nil {
 		code := messages.CodeBusy
 		if errors.Is(err, link.ErrLarge) {

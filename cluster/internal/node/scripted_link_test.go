@@ -179,12 +179,16 @@ func (l *scriptedLane) write(m link.Message) {
 	l.flying += len(m.Body) + 1<<10
 	l.carry(way{large: l.index > 0, label: fmt.Sprintf("%s, id %d", m.Type, m.ID&^isReply)}, func() {
 		l.locked(func() {
-			far, _ := l.far()
+			far, ended := l.far()
+			if ended { // its connection has ended with it
+				lost()
+				return
+			}
 			if far == nil || !far.kept || far.lanes[l.index].accepted != attempt || far.lanes[l.index].received != at {
 				return // something before it was lost
 			}
 			far.lanes[l.index].received++
-			far.tell(&Received{Network: far.from.ID, From: l.from.ID, Message: m})
+			far.tell(Decode(far.from.ID, l.from.ID, m))
 			l.carry(way{back: true}, func() {
 				l.locked(func() {
 					if l.attempt == attempt && l.writes {
@@ -213,7 +217,7 @@ func (l *scriptedLink) Cast(m link.Message) {
 	l.carry(way{label: m.Type}, func() {
 		l.locked(func() {
 			if far, ended := l.far(); far != nil && !ended && !far.closed {
-				far.tell(&Received{Network: far.from.ID, From: l.from.ID, Message: m})
+				far.tell(Decode(far.from.ID, l.from.ID, m))
 			}
 		})
 	}, func() {})

@@ -2,7 +2,6 @@ package node
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -57,12 +56,6 @@ type (
 		List        messages.Key `json:"list,omitzero"`
 		Binding     bindVersion  `json:"binding,omitzero"`
 	}
-	// resent is a command with a history.
-	resent struct {
-		History history         `json:"history"`
-		Type    string          `json:"type"`
-		Body    json.RawMessage `json:"body"`
-	}
 	// moved is the answer to a command that the member has not run, or hands back.
 	moved history
 	// cancelled cancels one exchange.
@@ -72,7 +65,6 @@ type (
 )
 
 func init() {
-	wire.Register[resent]("resent")
 	wire.Register[moved]("moved")
 	wire.Register[cancelled]("cancelled")
 }

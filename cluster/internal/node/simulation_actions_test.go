@@ -36,7 +36,7 @@ func (c *callers) send(p *process, cmd messages.Command) *command {
 		k.deadline = op.Head().Deadline
 	}
 	c.commands = append(c.commands, k)
-	c.s.logf("%s gets %s", p.name, describe(cmd))
+	c.s.Logf("%s gets %s", p.name, describe(cmd))
 	pid := c.s.box(p, func(msg any) {
 		if reply, is := msg.(messages.Reply); is {
 			c.s.onReply(k, reply)
@@ -56,11 +56,11 @@ func (c *callers) call(scope, tool string, within time.Duration) *messages.CallT
 // ran notes that a server has run a call.
 func (c *callers) ran(p *process, op *messages.CallTool) {
 	if before := c.at[op.ID]; before != "" && before != p.name {
-		c.s.crossed("a call runs again on another member")
+		c.s.Crossed("a call runs again on another member")
 	}
 	c.executed[op.ID]++
 	c.at[op.ID] = p.name
-	c.s.logf("%s runs %s", p.name, op.ID)
+	c.s.Logf("%s runs %s", p.name, op.ID)
 }
 
 // unanswered returns how many commands of processes that run have no reply.
@@ -87,7 +87,7 @@ var actions = []struct {
 		if k := s.anyCommand(); k != nil && !k.p.dead {
 			if op, is := k.cmd.(messages.Operation); is {
 				p := s.anyProcess()
-				s.logf("%s cancels %s", p.name, op.RequestID())
+				s.Logf("%s cancels %s", p.name, op.RequestID())
 				p.tell(&messages.Cancel{Key: op.Head().Key, ID: op.RequestID()})
 			}
 		}
@@ -105,7 +105,7 @@ var actions = []struct {
 		s.anyProcess().pause([]time.Duration{300, 1500, 3000, 6000, 15_000}[s.N(5)] * time.Millisecond)
 	}},
 	{"etcd hangs", 2, func(s *simulation) {
-		s.logf("etcd hangs")
+		s.Logf("etcd hangs")
 		s.etcd.hung = true
 		s.later(nil, []time.Duration{500, 2500, 8000}[s.N(3)]*time.Millisecond, "etcd goes on", func() { s.etcd.hung = false })
 	}},
@@ -260,7 +260,7 @@ func (s *simulation) cut(from, to string, both bool) {
 	if from == to {
 		return
 	}
-	s.logf("cut %s→%s, both %v", from, to, both)
+	s.Logf("cut %s→%s, both %v", from, to, both)
 	s.link(from, to).cut = true
 	if both {
 		s.link(to, from).cut = true
@@ -269,13 +269,13 @@ func (s *simulation) cut(from, to string, both bool) {
 
 // restore heals both directions of a link.
 func (s *simulation) restore(a, b string) {
-	s.logf("heal %s and %s", a, b)
+	s.Logf("heal %s and %s", a, b)
 	s.link(a, b).cut, s.link(b, a).cut = false, false
 }
 
 // restoreAll heals all links.
 func (s *simulation) restoreAll() {
-	s.logf("heal all links")
+	s.Logf("heal all links")
 	for _, l := range s.links {
 		l.cut = false
 	}
@@ -283,7 +283,7 @@ func (s *simulation) restoreAll() {
 
 // heal ends all faults.
 func (s *simulation) heal() {
-	s.logf("== all faults end")
+	s.Logf("== all faults end")
 	s.healed, s.etcd.hung = true, false
 	s.restoreAll()
 	for _, p := range s.processes {

@@ -4,8 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -54,8 +54,8 @@ func TestEveryCut(t *testing.T) {
 			sum := tally{failures: map[messages.Code]int{}}
 			for set := 0; set < 1<<len(test.links); set += test.every {
 				s, healed := cutAndHeal(t, test.cfg, test.links, set)
-				if !s.intact() {
-					t.Fatalf("the links %s: %s", linksOf(test.links, set), s.violation)
+				if !s.Intact() {
+					t.Fatalf("the links %s: %s", linksOf(test.links, set), s.Violation())
 				}
 				if cuts++; s.holders > 0 {
 					served++
@@ -111,8 +111,7 @@ func linksOf(links [][2]string, set int) (text string) {
 // cutAndHeal cuts links while all members call all keys, and heals them. It returns how long it then took until all
 // members knew each other.
 func cutAndHeal(t *testing.T, cfg config, links [][2]string, set int) (s *simulation, healed time.Duration) {
-	s = &simulation{Tape: schedule.Replay(nil), keep: testing.Verbose() && *simulationVerbose}
-	synctest.Test(t, func(*testing.T) {
+	s = inBubble(t, schedule.Replay(nil), testing.Verbose(), func(s *simulation) {
 		s.Part()
 		s.prepare(cfg)
 		s.await(30*time.Second, "all members know each other", s.stable)
@@ -121,7 +120,7 @@ func cutAndHeal(t *testing.T, cfg config, links [][2]string, set int) (s *simula
 		for i, l := range links {
 			s.link(l[0], l[1]).cut = set&(1<<i) != 0
 		}
-		s.logf("== cut %s", linksOf(links, set))
+		s.Logf("== cut %s", linksOf(links, set))
 		for range 5 {
 			s.callAll(s.live())
 			s.pass(settled / 5)
@@ -131,10 +130,8 @@ func cutAndHeal(t *testing.T, cfg config, links [][2]string, set int) (s *simula
 		s.finish()
 		healed = s.recovered.Sub(at) - time.Second // for which it must have lasted
 	})
-	if s.keep && !s.intact() {
-		for _, line := range s.log {
-			t.Log(line)
-		}
+	if !s.Intact() {
+		t.Log(strings.Join(s.Log(), "\n"))
 	}
 	return s, healed
 }
@@ -164,10 +161,10 @@ func (s *simulation) checkHolders() {
 		for _, k := range calls {
 			if len(k.replies) == 0 {
 				s.logState()
-				s.violate("a member of the view does not serve", "%s has no reply to %v", k.p.name, describe(k.cmd))
+				s.Violate("a member of the view does not serve", "%s has no reply to %v", k.p.name, describe(k.cmd))
 			} else if f, failed := k.replies[0].(*messages.Failure); failed {
 				s.logState()
-				s.violate("a member of the view does not serve", "%s: %v", k.p.name, f)
+				s.Violate("a member of the view does not serve", "%s: %v", k.p.name, f)
 			}
 		}
 	}
@@ -175,6 +172,6 @@ func (s *simulation) checkHolders() {
 
 func TestEveryCutIsChecked(t *testing.T) {
 	s, _ := cutAndHeal(t, config{etcd: true, members: 3, fast: true}, linksAmong("a", "b", "c", etcdHost), 0)
-	require.Empty(t, s.violation)
+	require.Empty(t, s.Violation())
 	require.Equal(t, 3, s.holders)
 }

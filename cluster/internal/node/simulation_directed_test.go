@@ -2,7 +2,6 @@ package node
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -12,15 +11,14 @@ import (
 
 // inSimulation runs a scenario on a simulated cluster without choices. In the end all works again, and nothing is left.
 func inSimulation(t *testing.T, cfg config, scenario func(s *simulation)) {
-	s := &simulation{Tape: schedule.Replay(nil), keep: true}
-	synctest.Test(t, func(*testing.T) {
+	s := inBubble(t, schedule.Replay(nil), true, func(s *simulation) {
 		s.Part()
 		s.prepare(cfg)
 		s.await(30*time.Second, "all members know each other", s.stable)
 		scenario(s)
 		s.finish()
 	})
-	require.Empty(t, s.violation)
+	require.Empty(t, s.Violation())
 }
 
 func TestMemberThatIsAloneIsNotFencedByItsPause(t *testing.T) {

@@ -36,7 +36,7 @@ func (s *simulation) checkOverlaps() {
 				case before && !is:
 					delete(s.overlaps, at)
 				case is && now.Sub(since) > 0:
-					s.violate("two members act", "%s and %s both run shard %d, for %v", a.name, b.name, shard, now.Sub(since))
+					s.Violate("two members act", "%s and %s both run shard %d, for %v", a.name, b.name, shard, now.Sub(since))
 				}
 			}
 		}
@@ -46,11 +46,11 @@ func (s *simulation) checkOverlaps() {
 // onReply takes a reply.
 func (s *simulation) onReply(k *command, reply messages.Reply) {
 	if k.replies = append(k.replies, reply); len(k.replies) > 1 {
-		s.violate("two replies", "%s: %v", describe(k.cmd), reply)
+		s.Violate("two replies", "%s: %v", describe(k.cmd), reply)
 		return
 	}
 	k.at = time.Now()
-	s.logf("%s: reply to %s: %v", k.p.name, describe(k.cmd), reply)
+	s.Logf("%s: reply to %s: %v", k.p.name, describe(k.cmd), reply)
 	op, is := k.cmd.(*messages.CallTool)
 	if !is {
 		return
@@ -60,13 +60,13 @@ func (s *simulation) onReply(k *command, reply messages.Reply) {
 		late = k.p.resumed
 	}
 	if k.at.After(late.Add(time.Second)) {
-		s.violate("late reply", "%s: %v after its deadline", op.ID, k.at.Sub(k.deadline))
+		s.Violate("late reply", "%s: %v after its deadline", op.ID, k.at.Sub(k.deadline))
 	}
 	runs := s.executed[op.ID]
 	switch r := reply.(type) {
 	case *messages.ToolResult:
 		if runs == 0 || runs > 1 && !r.Replayed {
-			s.violate("untrue result", "%s: it ran %d times: %+v", op.ID, runs, r.Receipt)
+			s.Violate("untrue result", "%s: it ran %d times: %+v", op.ID, runs, r.Receipt)
 		}
 	case *messages.Failure:
 		s.checkFailure(op, runs, r)
@@ -76,15 +76,15 @@ func (s *simulation) onReply(k *command, reply messages.Reply) {
 // checkFailure checks what a failure says of a call.
 func (s *simulation) checkFailure(op *messages.CallTool, runs int, f *messages.Failure) {
 	if runs > 0 && !f.MayHaveRun {
-		s.violate("untrue failure", "%s: it is said not to have run, and ran: %v", op.ID, f)
+		s.Violate("untrue failure", "%s: it is said not to have run, and ran: %v", op.ID, f)
 	}
 	switch f.Code {
 	case messages.CodeUnavailable, messages.CodeBusy, messages.CodeDraining:
 		if f.MayHaveRun {
-			s.violate("untrue failure", "%s: the code says that it did not run, but it may have: %v", op.ID, f)
+			s.Violate("untrue failure", "%s: the code says that it did not run, but it may have: %v", op.ID, f)
 		}
 	case messages.CodeInternal, messages.CodeProtocol, messages.CodeInvalid:
-		s.violate("untrue failure", "%s: %v", op.ID, f)
+		s.Violate("untrue failure", "%s: %v", op.ID, f)
 	}
 }
 
@@ -112,12 +112,12 @@ func (s *simulation) stable() bool {
 func (s *simulation) logState() {
 	for _, p := range s.live() {
 		n := p.node
-		s.logf("%s: id %s, view %d, leaving %v, lease %v, inside %v, shards %+v, waiting %d", p.name, n.members.id, n.members.keeper.View().Number, p.leaving, p.lease.Held(), n.members.inside, n.shards, len(n.serving.waiting))
+		s.Logf("%s: id %s, view %d, leaving %v, lease %v, inside %v, shards %+v, waiting %d", p.name, n.members.id, n.members.keeper.View().Number, p.leaving, p.lease.Held(), n.members.inside, n.shards, len(n.serving.waiting))
 		for _, x := range inOrder(n.routing.exchanges) {
-			s.logf("%s: waits for %s, given to %v, sent %v", p.name, describe(x.cmd), x.to, x.sent)
+			s.Logf("%s: waits for %s, given to %v, sent %v", p.name, describe(x.cmd), x.to, x.sent)
 		}
 		for _, other := range inOrder(n.members.peers) {
-			s.logf("%s: peer %s, member %v, greets %v, silent %v, ended %v, idle %v", p.name, other.ID, other.member, other.greets, other.silent(), other.ended, other.link.Idle())
+			s.Logf("%s: peer %s, member %v, greets %v, silent %v, ended %v, idle %v", p.name, other.ID, other.member, other.greets, other.silent(), other.ended, other.link.Idle())
 		}
 	}
 }
@@ -134,7 +134,7 @@ func (s *simulation) checkRecovery() {
 	for _, k := range probes {
 		if len(k.replies) > 0 {
 			if f, failed := k.replies[0].(*messages.Failure); failed {
-				s.violate("not recovered", "%v", f)
+				s.Violate("not recovered", "%v", f)
 			}
 		}
 	}
@@ -143,7 +143,7 @@ func (s *simulation) checkRecovery() {
 // checkEnd checks that nothing is left.
 func (s *simulation) checkEnd() {
 	for _, p := range s.processes {
-		if p.dead || !s.intact() {
+		if p.dead || !s.Intact() {
 			continue
 		}
 		n := p.node
@@ -152,19 +152,19 @@ func (s *simulation) checkEnd() {
 			"asking": len(n.questions.asking), "lines": len(n.proxies.lines), "waiting": len(n.serving.waiting), "peers": len(n.members.peers), "sessions": len(p.runs.sessions),
 		} {
 			if size > 0 {
-				s.violate("left "+what, "%d %s of %s", size, what, p.name)
+				s.Violate("left "+what, "%d %s of %s", size, what, p.name)
 			}
 		}
 		for _, id := range p.system.ProcessRegistry.LocalPIDs.LocalPIDs[0].Keys() {
 			switch prefix, _, _ := strings.Cut(id, "$"); prefix {
 			case "remote", "gather", "ask", "proxy", "question":
-				s.violate("left processes", "%s of %s", id, p.name)
+				s.Violate("left processes", "%s of %s", id, p.name)
 			}
 		}
 	}
 	for _, k := range s.commands {
 		if op, is := k.cmd.(*messages.CallTool); is && s.executed[op.ID] > 1 && !mayRunTwice(op) {
-			s.violate("ran twice", "%s ran %d times", op.ID, s.executed[op.ID])
+			s.Violate("ran twice", "%s ran %d times", op.ID, s.executed[op.ID])
 		}
 	}
 }
@@ -176,9 +176,9 @@ func (s *simulation) observe(p *process) {
 	}
 	n := p.node
 	if n.members.inside && n.shards.Releasing() {
-		s.crossed("a shard is released")
+		s.Crossed("a shard is released")
 	}
 	if len(n.serving.waiting) > 0 {
-		s.crossed("a call waits for a shard to be ceded")
+		s.Crossed("a call waits for a shard to be ceded")
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mcpactor/mcpactor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/cluster/internal/quorum"
 	"github.com/mcpactor/mcpactor/cluster/internal/view"
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // config is what a world is like.
@@ -70,7 +70,7 @@ func (n *network) carry(from, to, label string, arrive, lost func()) {
 	l := n.link(from, to)
 	loses := l.cut && !n.cfg.holds || n.cfg.lossy && !n.s.healed && from != etcdHost && to != etcdHost && n.s.Rarely(2, 50) == 1
 	if loses {
-		n.s.logf("%s→%s loses %s", from, to, label)
+		n.s.Logf("%s→%s loses %s", from, to, label)
 		lost()
 		return
 	}
@@ -109,7 +109,7 @@ func (i *port) Address() string { return i.p.address }
 // Begin begins an incarnation.
 func (i *port) Begin(id string) {
 	if i.id != "" {
-		i.p.s.crossed("a member joins again")
+		i.p.s.Crossed("a member joins again")
 	}
 	i.id, i.links = id, map[string]*scriptedLink{}
 }
@@ -154,7 +154,7 @@ func (i *port) Link(to Address) Link {
 		},
 		tell: func(msg any) {
 			if m, is := msg.(*Received); is {
-				s.sent(m.Message)
+				s.sent(m)
 			}
 			i.p.tell(msg)
 		},
@@ -245,13 +245,15 @@ func (p *process) drive() {
 }
 
 // sent counts what is sent between members.
-func (s *simulation) sent(m link.Message) {
-	switch m.Type {
-	case "resent":
-		s.crossed("a call is sent to a second member")
-	case "moved":
-		s.crossed("a call comes to a member that does not own its key")
-	case "cancelled":
-		s.crossed("a call is cancelled on its way")
+func (s *simulation) sent(m *Received) {
+	switch m.value.(type) {
+	case *messages.CallTool:
+		if m.with != (envelope{}) {
+			s.Crossed("a call is sent to a second member")
+		}
+	case *moved:
+		s.Crossed("a call comes to a member that does not own its key")
+	case *cancelled:
+		s.Crossed("a call is cancelled on its way")
 	}
 }

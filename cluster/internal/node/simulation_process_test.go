@@ -62,7 +62,7 @@ func (s *simulation) spawn(name string) {
 	registry.SequenceID = 0
 	p.mailbox = s.newLane(nil)
 	p.port = &port{p: p}
-	p.lease = lease.New(clusterLease, func() time.Duration { return time.Duration(float64(time.Since(s.began)) * p.rate) })
+	p.lease = lease.New(clusterLease, func() time.Duration { return time.Duration(float64(time.Since(s.Began)) * p.rate) })
 	p.runs = newRunner(p)
 	s.processes = append(s.processes, p)
 	p.node = newNode(&Config{
@@ -81,7 +81,7 @@ func (s *simulation) spawn(name string) {
 		random: func(below time.Duration) time.Duration { return below * time.Duration(s.N(8)) / 8 },
 		props:  []actor.PropsOption{actor.WithMailbox(func() actor.Mailbox { return simulatedMailbox{p} })},
 	}
-	s.logf("%s starts", name)
+	s.Logf("%s starts", name)
 	var err error
 	if p.pid, err = p.node.spawn(); err != nil {
 		panic(err)
@@ -133,7 +133,7 @@ func (m simulatedMailbox) PostSystemMessage(msg any) {
 
 func (m simulatedMailbox) post(msg any, read func()) {
 	label := ""
-	if m.p.s.keep {
+	if m.p.s.Keep {
 		label = m.p.name + " reads " + describe(msg)
 	}
 	m.p.mailbox.events = append(m.p.mailbox.events, m.p.s.event(m.p, 0, label, read))
@@ -143,7 +143,7 @@ func (m simulatedMailbox) post(msg any, read func()) {
 func describe(msg any) string {
 	switch msg := actor.UnwrapEnvelopeMessage(msg).(type) {
 	case *Received:
-		return fmt.Sprintf("%s of %s, id %d", msg.Message.Type, msg.From, msg.Message.ID&^isReply)
+		return fmt.Sprintf("%T of %s, id %d", msg.value, msg.From, msg.id&^isReply)
 	case *Answered:
 		return fmt.Sprintf("answer %d: %v", msg.Number, msg.Answer)
 	case *retryDue:
@@ -160,8 +160,8 @@ type nodeLog struct{ p *process }
 
 func (l *nodeLog) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
-	if l.p.s.logf("%s logs %s", l.p.name, text); strings.Contains(text, `"level":"error"`) {
-		l.p.s.violate("an error was logged", "%s", text)
+	if l.p.s.Logf("%s logs %s", l.p.name, text); strings.Contains(text, `"level":"error"`) {
+		l.p.s.Violate("an error was logged", "%s", text)
 	}
 	return len(line), nil
 }
@@ -188,7 +188,7 @@ func (s *simulation) byName(name string) *process {
 
 // pause stops a process for a time, by any clock but not by its own.
 func (p *process) pause(d time.Duration) {
-	p.s.logf("%s is paused for %v", p.name, d)
+	p.s.Logf("%s is paused for %v", p.name, d)
 	p.paused = true
 	p.s.later(nil, d, "", p.resume)
 }
@@ -196,14 +196,14 @@ func (p *process) pause(d time.Duration) {
 // resume ends a pause.
 func (p *process) resume() {
 	if p.paused {
-		p.s.logf("%s is resumed", p.name)
+		p.s.Logf("%s is resumed", p.name)
 		p.paused, p.resumed = false, time.Now()
 	}
 }
 
 // kill ends a process.
 func (p *process) kill() {
-	p.s.logf("%s is killed", p.name)
+	p.s.Logf("%s is killed", p.name)
 	p.dead, p.paused = true, false
 	for _, other := range p.s.live() {
 		if p.s.connected(p.name, other.name) {
@@ -221,7 +221,7 @@ func (p *process) leave() {
 	if p.leaving {
 		return
 	}
-	p.s.logf("%s leaves", p.name)
+	p.s.Logf("%s leaves", p.name)
 	p.leaving = true
 	done := p.s.box(p, func(any) {
 		p.s.later(p, 0, p.name+" has left", func() {

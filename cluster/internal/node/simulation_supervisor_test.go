@@ -63,7 +63,7 @@ func (*runner) Stop(*actor.PID) {}
 func (r *runner) SendUserMessage(_ *actor.PID, msg any) {
 	_, inner, sender := actor.UnwrapEnvelope(msg)
 	label := ""
-	if r.p.s.keep {
+	if r.p.s.Keep {
 		label = r.p.name + "'s supervisor reads " + describe(inner)
 	}
 	r.inbox.events = append(r.inbox.events, r.p.s.event(r.p, 0, label, func() { r.receive(inner, sender) }))
@@ -188,7 +188,7 @@ func mayReplay(j *job) bool {
 // handBack gives a call back to the node.
 func (r *runner) handBack(j *job) {
 	r.forget(j)
-	r.p.s.crossed("a supervisor hands a call back")
+	r.p.s.Crossed("a supervisor hands a call back")
 	r.p.tell(&clusterapi.HandedBack{Op: j.op, Caller: j.caller, Runs: j.runs, MayHaveRun: j.mayHaveRun, Detail: j.detail})
 }
 
@@ -205,7 +205,7 @@ func (r *runner) work(s *session) {
 				return
 			}
 			if !r.p.lease.Held() {
-				r.p.s.crossed("a member is fenced while it dials")
+				r.p.s.Crossed("a member is fenced while it dials")
 				again(200 * time.Millisecond)
 				return
 			}
@@ -213,7 +213,7 @@ func (r *runner) work(s *session) {
 			r.work(s)
 		})
 	case !r.p.lease.Held():
-		r.p.s.crossed("a member is fenced with calls that wait")
+		r.p.s.Crossed("a member is fenced with calls that wait")
 		again(200 * time.Millisecond)
 	default:
 		waiting := s.waiting
@@ -323,7 +323,7 @@ func (r *runner) release(msg *clusterapi.Release, sender *actor.PID) {
 		}
 		s.draining = true
 		if len(s.running) > 0 {
-			r.p.s.crossed("a shard moves while a call runs")
+			r.p.s.Crossed("a shard moves while a call runs")
 		}
 		end := drainTime
 		if msg.Now {

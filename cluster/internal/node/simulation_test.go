@@ -3,7 +3,6 @@ package node
 import (
 	"cmp"
 	"crypto/rand"
-	"fmt"
 	mathrand "math/rand/v2"
 	"slices"
 	"sync"
@@ -19,7 +18,7 @@ import (
 // who tells them of each other. Their supervisors are scripted. All of it runs in one goroutine, on fake time: the tape
 // chooses what happens next, how long each message takes, and what fails. So the same choices always have the same log.
 type simulation struct {
-	*schedule.Tape
+	*schedule.Run
 	network
 	callers
 
@@ -30,19 +29,11 @@ type simulation struct {
 	entered int    // incarnations so far
 	voters  uint64 // likewise, of the hosts of raft
 	holders int    // members that had all keys at the last look
-	steps   int
-	began   time.Time
-	keep    bool // the log
-	log     []string
 
 	processes []*process
 	healed    bool
-	recovered time.Time // when all members knew each other after the end of all faults
-	crossings map[string]int
+	recovered time.Time             // when all members knew each other after the end of all faults
 	overlaps  map[overlap]time.Time // and since when
-
-	violation string // the first one, or ""
-	kind      string // of it
 }
 
 // happening is something that happens at a time, or later.
@@ -66,33 +57,6 @@ func (e *happening) Stop() bool {
 type lane struct {
 	events  []*happening
 	blocked func() bool // nil is never
-}
-
-// Steps returns how many events have happened.
-func (s *simulation) Steps() int { return s.steps }
-
-// Violated returns the kind of the violation, or "".
-func (s *simulation) Violated() string { return s.kind }
-
-// intact reports whether all holds so far.
-func (s *simulation) intact() bool { return s.violation == "" }
-
-// crossed counts a crossing of messages.
-func (s *simulation) crossed(what string) { s.crossings[what]++ }
-
-// violate notes that something does not hold. Only the first violation counts.
-func (s *simulation) violate(kind, format string, args ...any) {
-	if s.intact() {
-		s.kind, s.violation = kind, kind+": "+fmt.Sprintf(format, args...)
-		s.logf("VIOLATION %s", s.violation)
-	}
-}
-
-// logf adds a line to the log.
-func (s *simulation) logf(format string, args ...any) {
-	if s.keep {
-		s.log = append(s.log, fmt.Sprintf("%5d %8.3f ", s.steps, time.Since(s.began).Seconds())+fmt.Sprintf(format, args...))
-	}
 }
 
 // event returns an event that happens after a time.
@@ -169,8 +133,8 @@ const maxSteps = 200_000
 // time, which then has come.
 func (s *simulation) step(until time.Time) bool {
 	ready, at := s.next()
-	if s.steps > maxSteps && len(ready) > 0 {
-		s.violate("not in time", "%d steps, and now, after %v, %q of %d", s.steps, time.Since(s.began), ready[0].label, len(ready))
+	if s.Steps > maxSteps && len(ready) > 0 {
+		s.Violate("not in time", "%d steps, and now, after %v, %q of %d", s.Steps, time.Since(s.Began), ready[0].label, len(ready))
 		return false
 	}
 	if len(ready) == 0 {
@@ -189,9 +153,9 @@ func (s *simulation) step(until time.Time) bool {
 		return r.IntN(len(ready))
 	})]
 	e.stopped = true
-	s.steps++
+	s.Steps++
 	if e.label != "" {
-		s.logf("%s", e.label)
+		s.Logf("%s", e.label)
 	}
 	e.do()
 	s.observe(e.of)
@@ -201,35 +165,43 @@ func (s *simulation) step(until time.Time) bool {
 
 // pass lets time pass.
 func (s *simulation) pass(d time.Duration) {
-	for until := time.Now().Add(d); s.intact() && s.step(until); {
+	for until := time.Now().Add(d); s.Intact() && s.step(until); {
 	}
 }
 
 // await lets time pass until a condition holds, which must be soon.
 func (s *simulation) await(limit time.Duration, what string, until func() bool) {
-	for end := time.Now().Add(limit); s.intact() && !until(); {
+	for end := time.Now().Add(limit); s.Intact() && !until(); {
 		if !time.Now().Before(end) {
-			s.violate(what+" in time", "not within %v", limit)
+			s.Violate(what+" in time", "not within %v", limit)
 			s.logState()
 			return
 		}
-		for next := time.Now().Add(50 * time.Millisecond); s.intact() && s.step(next); {
+		for next := time.Now().Add(50 * time.Millisecond); s.Intact() && s.step(next); {
 		}
 	}
 }
 
 // simulate runs a schedule of some actions, in a world that prepare may change.
-func simulate(t *testing.T, choices *schedule.Tape, actions int, keep bool) *simulation {
+func simulate(t *testing.T, choices *schedule.Tape, actions int, keep bool) *schedule.Run {
 	if n, given := choices.Actions(); given {
 		actions = n
 	}
-	s := &simulation{Tape: choices, keep: keep}
-	synctest.Test(t, func(*testing.T) {
+	return inBubble(t, choices, keep, func(s *simulation) {
 		s.start()
-		for ; actions > 0 && s.intact(); actions-- {
+		for ; actions > 0 && s.Intact(); actions-- {
 			s.act()
 		}
 		s.finish()
+	}).Run
+}
+
+// inBubble returns a simulation that has run.
+func inBubble(t *testing.T, choices *schedule.Tape, keep bool, run func(s *simulation)) *simulation {
+	s := &simulation{}
+	synctest.Test(t, func(*testing.T) {
+		s.Run = schedule.Begin(choices, keep, time.Now)
+		run(s)
 	})
 	return s
 }
@@ -246,7 +218,7 @@ func (s *simulation) start() {
 
 // prepare starts the members.
 func (s *simulation) prepare(cfg config) {
-	s.began, s.crossings, s.overlaps = time.Now(), map[string]int{}, map[overlap]time.Time{}
+	s.overlaps = map[overlap]time.Time{}
 	s.network = network{cfg: cfg, s: s, links: map[[2]string]*line{}, disks: map[string]quorum.State{}}
 	rand.Reader = dice{mathrand.New(mathrand.NewPCG(uint64(s.N(1<<20)), 1))}
 	s.callers = callers{s: s, executed: map[string]int{}, at: map[string]string{}}

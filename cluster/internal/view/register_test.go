@@ -1,6 +1,7 @@
 package view
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -127,6 +128,25 @@ func TestSilentMemberIsRemovedWhenItsLeaseHasRunOut(t *testing.T) {
 		require.NotContains(t, c.members(), "b", "%v after its renewal", c.now-last)
 		c.keepers["b"].Hears(nil, true)
 		require.True(t, c.ask("b").Removed)
+	}
+}
+
+// The clocks of two members may run at rates that differ by less than two percent.
+func TestMemberWithASlowClockIsNotRemovedInItsLease(t *testing.T) {
+	for _, rates := range [][2]float64{{1, 1}, {1, 0.981}, {1.019, 1}, {1.009, 0.99}, {0.981, 1}} {
+		c := newCluster(t, "a", "b")
+		b, began := c.keepers["b"], c.now
+		var renewed, now time.Duration // by the clock of b
+		for real := time.Duration(0); slices.Contains(c.members(), "b"); real += time.Millisecond {
+			c.now, now = began+time.Duration(float64(real)*rates[0]), began+time.Duration(float64(real)*rates[1])
+			c.ask("a")
+			if real < lease {
+				q, number := b.Ask(now)
+				require.True(t, b.Take(number, c.register.Do(q), now).Renewed)
+				renewed = now
+			}
+		}
+		require.GreaterOrEqual(t, now-renewed, lease, "the rates %v", rates)
 	}
 }
 

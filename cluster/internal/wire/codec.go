@@ -1,33 +1,25 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/internal/clusterapi"
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // ErrUnknownType is the error for a type that has no name on the wire, and for a name that has no
 // type.
 var ErrUnknownType = errors.New("the type is not known")
 
-// Refs converts between PIDs and texts that mean the same actor on each member.
-type Refs interface {
-	// Ref returns the text of a PID, which is not nil. The text must not be empty.
-	Ref(*actor.PID) string
-	// PID returns the PID of a text, which is not empty. The PID must not be nil.
-	PID(ref string) *actor.PID
-}
-
 // format is how a type crosses.
 type format struct {
 	name   string
-	encode func(v any, refs Refs) (body []byte, err error) // v is a pointer
-	decode func(body []byte, refs Refs) (any, error)       // returns a pointer
+	encode func(v any) (body []byte, err error) // v is a pointer
+	decode func(body []byte) (any, error)       // returns a pointer
 }
 
 // The formats, which init functions fill, and nothing changes later.
@@ -42,18 +34,33 @@ func Register[T any](name string) { plain(name, reflect.TypeFor[T]()) }
 
 // plain is Register.
 func plain(name string, of reflect.Type) {
-	add(of, &format{name, func(v any, _ Refs) ([]byte, error) { return marshal(v) }, func(body []byte, _ Refs) (any, error) {
+	add(of, &format{name, func(v any) ([]byte, error) { return marshal(v) }, func(body []byte) (any, error) {
 		v := reflect.New(of).Interface()
 		return v, unmarshal(body, v)
 	}})
 }
 
-func register[T any](name string, encode func(*T, Refs) ([]byte, error), decode func([]byte, Refs) (*T, error)) {
-	add(reflect.TypeFor[T](), &format{
-		name,
-		func(v any, refs Refs) ([]byte, error) { return encode(v.(*T), refs) },
-		func(body []byte, refs Refs) (any, error) { return decode(body, refs) },
-	})
+// formed is plain for a type that crosses in a form of its fields. It is an error if a name in a command is not valid UTF-8.
+func formed(name string, of reflect.Type) {
+	whole, named := structForm(of), reflect.PointerTo(of).Implements(reflect.TypeFor[messages.Command]())
+	add(of, &format{name, func(v any) ([]byte, error) {
+		w := reflect.New(whole.wire)
+		if err := whole.encode(reflect.ValueOf(v).Elem(), w.Elem()); err != nil {
+			return nil, err
+		}
+		if named {
+			if err := checkUTF8(w.Elem()); err != nil {
+				return nil, err
+			}
+		}
+		return marshal(w.Interface())
+	}, func(body []byte) (any, error) {
+		w, v := reflect.New(whole.wire), reflect.New(of)
+		if err := unmarshal(body, w.Interface()); err != nil {
+			return nil, err
+		}
+		return v.Interface(), whole.decode(w.Elem(), v.Elem())
+	}})
 }
 
 // add adds the format of a type.
@@ -65,9 +72,8 @@ func add(of reflect.Type, f *format) {
 }
 
 // Encode returns the name of the type of a message, and the message as JSON. The message may be a
-// pointer to a struct, or the struct. The error is [ErrUnknownType] or an [*Error]. refs may be nil
-// for a message without PIDs.
-func Encode(v any, refs Refs) (typ string, body []byte, err error) {
+// pointer to a struct, or the struct. The text of the error quotes no value.
+func Encode(v any) (typ string, body []byte, err error) {
 	of := reflect.ValueOf(v)
 	if of.IsValid() && of.Kind() != reflect.Pointer {
 		to := reflect.New(of.Type())
@@ -79,11 +85,11 @@ func Encode(v any, refs Refs) (typ string, body []byte, err error) {
 	}
 	f := byType[of.Type().Elem()]
 	if of.IsNil() {
-		return "", nil, &Error{Type: f.name, Problem: "is a nil pointer"}
+		return "", nil, f.failed(problem("is a nil pointer"))
 	}
-	body, err = clusterapi.Guard(func() ([]byte, error) { return f.encode(of.Interface(), refs) })
+	body, err = clusterapi.Guard(func() ([]byte, error) { return f.encode(of.Interface()) })
 	if err != nil {
-		return "", nil, named(f.name, err)
+		return "", nil, f.failed(err)
 	}
 	return f.name, body, nil
 }
@@ -95,58 +101,92 @@ func Known(v any) bool {
 }
 
 // Decode returns a pointer to the message that Encode has encoded. It shares no memory with the
-// body. The error is [ErrUnknownType] or an [*Error]. A body may be any bytes: Decode does not
+// body. The text of the error quotes no value. A body may be any bytes: Decode does not
 // panic. What it returns must still be validated.
-func Decode(typ string, body []byte, refs Refs) (any, error) {
+func Decode(typ string, body []byte) (any, error) {
 	f := byName[typ]
 	if f == nil {
 		return nil, fmt.Errorf("%w: %.64q", ErrUnknownType, typ)
 	}
-	v, err := clusterapi.Guard(func() (any, error) { return f.decode(body, refs) })
+	v, err := clusterapi.Guard(func() (any, error) { return f.decode(body) })
 	if err != nil {
-		return nil, named(f.name, err)
+		return nil, f.failed(err)
 	}
 	return v, nil
 }
 
-// part is a part of a body that is decoded on its own. It shares the memory of the body. It is nil if the
-// part is missing.
-type part []byte
+// problem says what is wrong with a message, or with one of its fields. It quotes no value.
+type problem string
 
-// UnmarshalJSON keeps a part as it is.
-func (p *part) UnmarshalJSON(data []byte) error {
-	*p = data
-	return nil
+// Error returns the text.
+func (p problem) Error() string { return string(p) }
+
+// failed returns an error with the name of the type. An error that is no problem may quote values.
+func (f *format) failed(err error) error {
+	var what problem
+	var panicked *clusterapi.Panic
+	switch {
+	case errors.As(err, &what):
+	case errors.As(err, &panicked):
+		what = "code that converts it panicked"
+	default:
+		what = "cannot be converted"
+	}
+	return fmt.Errorf("%s: %w", f.name, what)
 }
 
-// marshal encodes a value. The error is an [*Error] without a type.
+// marshal encodes a value. The error is a problem.
 func marshal(v any) ([]byte, error) {
 	data, err := json.Marshal(v)
 	if err != nil {
-		return nil, unencoded(v, err)
+		return nil, unencoded(err)
 	}
 	return data, nil
 }
 
-// unmarshal decodes a value, with all digits of its numbers. The error is an [*Error] without a
-// type. Data that is nil leaves the value as it is.
-func unmarshal(data []byte, into any) error {
-	if data == nil {
-		return nil
+// unencoded returns the problem of a value that encoding/json does not encode.
+func unencoded(err error) error {
+	what := problem("cannot be encoded as JSON")
+	if unsupported := (*json.UnsupportedTypeError)(nil); errors.As(err, &unsupported) {
+		what += problem(fmt.Sprintf(": the type %v is not supported", unsupported.Type))
 	}
-	if err := parse(data, into); err != nil {
-		return err
-	}
-	return restoreDigits(data, into)
+	return what
 }
 
-// parse decodes a value. The error is as that of unmarshal.
+// unmarshal decodes a value, with all digits of its numbers. Such numbers are rare, and encoding/json is slower. The error is
+// a problem.
+func unmarshal(data []byte, into any) error {
+	if allExact(data) {
+		return parse(data, into)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := d.Decode(into); err != nil {
+		return undecoded(data, err)
+	}
+	convertNumbers(reflect.ValueOf(into).Elem())
+	return nil
+}
+
+// parse decodes a value. The error is a problem.
 func parse(data []byte, into any) error {
 	if clusterapi.ParseJSON(data, into) == nil {
 		return nil
 	}
 	if err := json.Unmarshal(data, into); err != nil { // which says what is wrong
-		return undecoded(data, into, err)
+		return undecoded(data, err)
 	}
 	return nil
+}
+
+// undecoded returns the problem of JSON that does not fit a type.
+func undecoded(data []byte, err error) error {
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case !json.Valid(data):
+		return problem("is not JSON")
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return problem(wrong.Field + " does not fit its type")
+	}
+	return problem("does not fit its type")
 }

@@ -64,28 +64,15 @@ func TestArgumentsReachTheServerUnchanged(t *testing.T) {
 
 func TestDigitsSurviveInAllValues(t *testing.T) {
 	const big = int64(1)<<62 + 1
-	result := &messages.ToolResult{Result: &mcp.CallToolResult{StructuredContent: map[string]any{"id": big, "half": 0.5}}}
-	crossed := again(t, result).(*messages.ToolResult)
-	type row struct {
-		ID   int64   `json:"id"`
-		Half float64 `json:"half"`
+	elicited := again(t, &messages.Elicited{Result: &mcp.ElicitResult{Action: "accept", Content: map[string]any{"id": big, "list": []any{big, 0.5, nil}, "none": nil}}}).(*messages.Elicited)
+	require.Equal(t, map[string]any{"id": big, "list": []any{big, 0.5, nil}, "none": nil}, elicited.Result.Content)
+	for _, data := range []any{big, json.Number("1e400"), []any{uint64(1<<64 - 1)}, nil} {
+		require.Equal(t, data, again(t, &messages.ServerLog{Data: data}).(*messages.ServerLog).Data)
 	}
-	for _, r := range []*messages.ToolResult{result, crossed} { // typed decoding gives the same
-		got, err := supervisor.ResultAs[row](r, map[string]any{"type": "object", "properties": map[string]any{"id": map[string]any{"type": "integer"}}})
-		require.NoError(t, err)
-		require.Equal(t, row{big, 0.5}, got)
-	}
-	require.Equal(t, 0.5, crossed.Result.StructuredContent.(map[string]any)["half"])
-
-	elicited := again(t, &messages.Elicited{Result: &mcp.ElicitResult{Action: "accept", Content: map[string]any{"id": big}}}).(*messages.Elicited)
-	require.Equal(t, big, elicited.Result.Content["id"])
 
 	op := again(t, &messages.Custom{Name: "acme/x", Params: json.RawMessage(`{"id":12345678901234567890123}`)}).(*messages.Custom)
 	require.JSONEq(t, `{"id":12345678901234567890123}`, string(op.Params.(json.RawMessage)))
 	require.Equal(t, json.RawMessage("null"), again(t, &messages.Custom{Params: json.RawMessage("null")}).(*messages.Custom).Params)
-
-	list := again(t, &messages.ToolResult{Result: &mcp.CallToolResult{StructuredContent: []any{big, nil, json.RawMessage("null")}}}).(*messages.ToolResult)
-	require.Equal(t, []any{big, nil, nil}, list.Result.StructuredContent)
 }
 
 func TestArgumentsMayHaveNumbersThatNoFloatIsCloseTo(t *testing.T) {
@@ -112,32 +99,30 @@ func FuzzDecode(f *testing.F) {
 	all := names()
 	for i, name := range all {
 		f.Add(i, []byte(`{}`))
-		f.Add(i, []byte(`{"header":{"key":{"server":"s","scope":"a"},"timeout":1,"owner":"h a"},"fields":{"params":{"name":"x","arguments":{"n":12345678901234567890123}},"argumentsAreMap":true}}`))
-		f.Add(i, []byte(fmt.Sprintf(`{"key":{"server":%q},"result":{"content":[{"type":"text","text":"x","_meta":{"n":9007199254740993}}],"inputRequests":{"a":null}}}`, name)))
+		f.Add(i, []byte(`{"Header":{"Key":{"server":"s","scope":"a"},"Deadline":1,"Owner":"h/a"},"params":{"name":"x","arguments":{"json":{"n":12345678901234567890123},"map":true}}}`))
+		f.Add(i, []byte(fmt.Sprintf("{}\n"+`{"content":[{"type":"text","text":%q,"_meta":{"n":9007199254740993}}],"inputRequests":{"a":null}}`, name)))
 	}
 	f.Fuzz(func(t *testing.T, i int, body []byte) {
 		name := all[((i%len(all))+len(all))%len(all)]
-		first, err := Decode(name, body, addresses{})
+		first, err := Decode(name, body)
 		if err != nil {
-			var e *Error
-			require.ErrorAs(t, err, &e)
 			return
 		}
 		// The SDK decodes some values that it does not encode, such as a reference without a type.
-		typ, encoded, err := Encode(first, addresses{})
+		typ, encoded, err := Encode(first)
 		if err != nil {
 			return
 		}
 		require.Equal(t, name, typ)
-		second, err := Decode(name, encoded, addresses{})
+		second, err := Decode(name, encoded)
 		if err != nil {
 			return
 		}
 		require.IsType(t, first, second)
-		_, again, err := Encode(second, addresses{})
+		_, again, err := Encode(second)
 		require.NoError(t, err)
-		if !strings.Contains(string(encoded), `"timeout"`) { // which is less by now
-			require.JSONEq(t, string(encoded), string(again))
+		if !strings.Contains(string(encoded), `"Deadline"`) { // which is less by now
+			require.Equal(t, string(encoded), string(again))
 		}
 	})
 }
@@ -153,13 +138,13 @@ func BenchmarkCodec(b *testing.B) {
 		name string
 		v    any
 	}{{"message=call", call}, {"message=result/size=100", result(100)}, {"message=result/size=10M", result(10_000_000)}} {
-		typ, body, err := Encode(row.v, nil)
+		typ, body, err := Encode(row.v)
 		require.NoError(b, err)
 		b.Run(row.name+"/encode", func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(body)))
 			for b.Loop() {
-				_, _, err := Encode(row.v, nil)
+				_, _, err := Encode(row.v)
 				require.NoError(b, err)
 			}
 		})
@@ -167,7 +152,7 @@ func BenchmarkCodec(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(body)))
 			for b.Loop() {
-				_, err := Decode(typ, body, nil)
+				_, err := Decode(typ, body)
 				require.NoError(b, err)
 			}
 		})

@@ -8,7 +8,7 @@
 // A message that has crossed is the message that was sent, with these exceptions:
 //
 //   - A deadline crosses as the time that is left, because clocks differ.
-//   - A PID crosses as the text that [Refs] has for it.
+//   - A PID crosses as it is: only the member of its actor can use it.
 //   - [messages.Failure.Cause] is dropped.
 //   - The arguments of a tool, and the parameters of a custom method, that are neither a
 //     map[string]any nor a [encoding/json.RawMessage] arrive as an encoding/json.RawMessage with their JSON.
@@ -17,7 +17,8 @@
 //   - A tool result without content arrives with an empty list, an elicitation without a mode with
 //     the default one, and an answer to a sampling request without content as a refusal.
 //   - Other values of type any arrive as encoding/json decodes JSON. A number that would lose
-//     digits as a float64 arrives as an int64, a uint64 or an [encoding/json.Number].
+//     digits as a float64 arrives as an int64, a uint64 or an [encoding/json.Number]. Those of a content or a result
+//     do not: the SDK decodes them, and it has read those of a server as float64, too.
 package wire
 
 // Version is the version of the format, and of all that members say to each other.

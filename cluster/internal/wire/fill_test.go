@@ -14,21 +14,11 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// addresses are refs that write a PID as "address id".
-type addresses struct{}
-
-func (addresses) Ref(pid *actor.PID) string { return pid.Address + " " + pid.Id }
-
-func (addresses) PID(ref string) *actor.PID {
-	address, id, _ := strings.Cut(ref, " ")
-	return actor.NewPID(address, id)
-}
-
 // filler sets fields to values that are not zero, and that differ from each other.
 type filler struct {
 	t *testing.T
 	n int
-	// inexact is true where the SDK itself encodes numbers with the digits of a float64.
+	// inexact is true where the SDK itself decodes numbers, as float64.
 	inexact bool
 }
 
@@ -51,6 +41,10 @@ func (f *filler) anything() map[string]any {
 
 func (f *filler) fill(v reflect.Value, in reflect.Type, name string) {
 	f.n++
+	if v.Type() != reflect.TypeFor[json.RawMessage]() && reflect.PointerTo(v.Type()).Implements(reflect.TypeFor[json.Unmarshaler]()) && !f.inexact {
+		f.inexact = true
+		defer func() { f.inexact = false }()
+	}
 	switch to := v.Addr().Interface().(type) {
 	case *time.Time:
 		*to = time.Now().Add(time.Duration(f.n) * time.Minute)
@@ -93,8 +87,6 @@ func (f *filler) fill(v reflect.Value, in reflect.Type, name string) {
 			kinds = []string{"result"} // a single one is encoded as an object
 		case reflect.TypeFor[mcp.ToolResultContent]():
 			kinds = []string{"text", "image", "audio", "link", "resource"}
-			f.inexact = true
-			defer func() { f.inexact = false }()
 		}
 		for _, kind := range kinds {
 			*to = append(*to, f.content(kind))

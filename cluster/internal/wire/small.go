@@ -15,11 +15,14 @@ const smallSize = 4 << 10
 // IsSmall reports whether a message is known to be encoded within some microseconds, without code of callers.
 func IsSmall(v any) bool {
 	left := smallSize
+	if op, is := v.(messages.Operation); is && op.Head().Extra != nil {
+		return false
+	}
 	switch v := v.(type) {
 	case *messages.CallTool:
 		return v.Params != nil && v.Params.Meta == nil && v.Params.InputResponses == nil && fits(v.Params.Arguments, &left)
 	case *messages.ToolResult:
-		return v.Result != nil && v.Result.Meta == nil && v.Result.InputRequests == nil && fits(v.Result.StructuredContent, &left) && areSmallTexts(v.Result.Content, &left)
+		return v.Verbatim == nil && v.Result != nil && v.Result.Meta == nil && v.Result.InputRequests == nil && fits(v.Result.StructuredContent, &left) && areSmallTexts(v.Result.Content, &left)
 	case messages.Operation:
 		return hasNoParams(reflect.TypeOf(v).Elem())
 	case messages.Reply, messages.Request, messages.Answer:

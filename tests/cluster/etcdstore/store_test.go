@@ -61,6 +61,21 @@ func TestEtcdIsAStore(t *testing.T) {
 	})
 }
 
+// docs/cluster.md says how many sessions etcd can remember. A record of a server that says more takes more.
+func TestRecordTakesLessThanAKilobyte(t *testing.T) {
+	server := etcdserver.Start(t)
+	s, c := store(t, server, etcdstore.Config{}), client(t, server)
+	const records = 2000
+	before, err := c.Status(t.Context(), server.Endpoint())
+	require.NoError(t, err)
+	for i := range records {
+		require.NoError(t, s.Save(t.Context(), key(fmt.Sprint("conversation-", i)), storetest.Record(1)))
+	}
+	after, err := c.Status(t.Context(), server.Endpoint())
+	require.NoError(t, err)
+	require.Less(t, float64(after.DbSizeInUse-before.DbSizeInUse)/records, 1000.0)
+}
+
 func TestPrefixesAreApart(t *testing.T) {
 	server := etcdserver.Start(t)
 	one, other := store(t, server, etcdstore.Config{Prefix: "/x/"}), store(t, server, etcdstore.Config{Prefix: "/x"})

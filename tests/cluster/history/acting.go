@@ -20,7 +20,8 @@ type Act struct {
 }
 
 // Period is a time in which a member has acted for a scope with one session. It reaches from its dial until it has begun
-// to run its last operation, by the clock of the member, or until that has come to the server, if that was later.
+// to run its last operation, by the clock of the member, or until that has come to the server, if that was later. What the
+// member had begun before it was stopped counts as of then, because nobody can keep it from being sent afterwards.
 type Period struct {
 	Member, Scope string
 	Dial          int64
@@ -42,7 +43,11 @@ func (h *History) periods() map[string][]*Period {
 		dial   int64
 	}
 	of := map[session]*Period{}
-	sent := map[[2]string]*Period{} // by the member and the call
+	type sending struct {
+		*Period
+		from time.Time
+	}
+	sent := map[[2]string]sending{} // by the member and the call
 	all := map[string][]*Period{}
 	for _, a := range h.Acts {
 		is := session{a.Member, a.Dial}
@@ -59,12 +64,12 @@ func (h *History) periods() map[string][]*Period {
 			p.To = a.From
 		}
 		if a.Call != "" {
-			sent[[2]string{a.Member, a.Call}] = p
+			sent[[2]string{a.Member, a.Call}] = sending{p, a.From}
 		}
 	}
 	for _, e := range h.Executions {
-		if p := sent[[2]string{e.Member, e.Call}]; p != nil && e.Started.After(p.To) {
-			p.To = e.Started
+		if of, known := sent[[2]string{e.Member, e.Call}]; known && e.Started.After(of.To) && !h.inPause(e.Member, of.from, e.Started) {
+			of.To = e.Started
 		}
 	}
 	return all

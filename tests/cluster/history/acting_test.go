@@ -44,7 +44,15 @@ func TestMembersThatActAtOnceAreFound(t *testing.T) {
 		"a dial before the last operation":     {func(h *history.History) { h.Acts[6].From = at(5.5) }, 1500 * time.Millisecond, "m2 and m1 have both acted for a, for 1.5s"},
 		"a call that the server has seen late": {func(h *history.History) { h.Executions[1].Started = at(5.5) }, 500 * time.Millisecond, "m1 and m2 have both acted for a, for 500ms"},
 		"a call that was under way":            {func(h *history.History) { h.Executions[1].Started = at(5.2) }, 200 * time.Millisecond, ""},
-		"a call that no member has sent":       {func(h *history.History) { h.Executions[1].Call = "9" }, 0, "m1 has not reported that it has sent it"},
+		"a call that its member has begun before it was stopped": {func(h *history.History) {
+			h.Executions[1].Started = at(6.2)
+			h.Faults = []*history.Fault{{Kind: history.Pause, Member: "m1", At: at(3.1), Until: at(6.1), Settled: at(6.3)}}
+		}, 0, ""},
+		"a call that its member has begun after it was stopped": {func(h *history.History) {
+			h.Acts[2].From, h.Executions[1].Started = at(6.2), at(6.2)
+			h.Faults = []*history.Fault{{Kind: history.Pause, Member: "m1", At: at(3.1), Until: at(6.1), Settled: at(6.3)}}
+		}, 1200 * time.Millisecond, "m1 and m2 have both acted for a, for 1.2s"},
+		"a call that no member has sent": {func(h *history.History) { h.Executions[1].Call = "9" }, 0, "m1 has not reported that it has sent it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := handover()

@@ -22,10 +22,11 @@ const maxViolations = 20
 //   - no call ran twice, unless its tool is safe to run twice, and then at most twice
 //   - no two members acted for one key at the same time, and what has run was sent by a member after it
 //     has looked at its lease
-//   - no scope had two live sessions, unless the members of the cluster changed
+//   - no scope had two live sessions, unless the members of the cluster changed, or its member has settled doubt about the
+//     first with the second
 //   - a generation of a scope is one MCP session, and later sessions have later generations
 //   - a member that was stopped, and removed, sent no new call before it was a member again,
-//     and one that was cut off sent no call after its lease
+//     one that was cut off sent no call after its lease, and while etcd was down nobody did
 //   - each scope works after each fault
 //
 // Replies to agents of a member that was stopped may be late, and calls that were in flight
@@ -109,13 +110,25 @@ func (h *History) checkExecutions() (errs []error) {
 type Overlap struct {
 	Scope    string
 	From, To time.Time
+	// Control says that the member of the first session has compared it with the second one, which has taken no call
+	// meanwhile: that is how a supervisor settles doubt about a session.
+	Control bool
 }
+
+// connectTimeout is how long a control may live: it is that of the supervisors.
+const connectTimeout = 30 * time.Second
 
 // Overlaps returns the overlaps. A session is live from its opening until the server is told to
 // end it, or until the member that used it last is killed.
 func (h *History) Overlaps() (all []Overlap) {
 	ends := map[*Session]time.Time{}
 	scopes := map[string][]*Session{}
+	called := map[string]time.Time{} // when each session has taken its first call
+	for _, e := range h.Executions { // by time
+		if _, is := called[e.Session]; !is {
+			called[e.Session] = e.Started
+		}
+	}
 	for _, s := range h.Sessions {
 		ends[s] = h.end(s)
 		scopes[s.Scope] = append(scopes[s.Scope], s)
@@ -128,7 +141,10 @@ func (h *History) Overlaps() (all []Overlap) {
 					to = ends[young]
 				}
 				if young.Opened.Before(to) {
-					all = append(all, Overlap{scope, young.Opened, to})
+					_, used := old.Used[young.Opener]
+					at, calls := called[young.ID]
+					control := used && (!calls || !at.Before(to)) && to.Sub(young.Opened) <= connectTimeout
+					all = append(all, Overlap{scope, young.Opened, to, control})
 				}
 			}
 		}
@@ -158,7 +174,7 @@ func (h *History) end(s *Session) time.Time {
 func (h *History) checkSessions() (errs []error) {
 	for _, o := range h.Overlaps() {
 		switch {
-		case !h.disturbed(o.From):
+		case !o.Control && !h.disturbed(o.From):
 			errs = append(errs, fmt.Errorf("scope %s had two sessions for %v, while the members did not change", o.Scope, o.To.Sub(o.From)))
 		case !o.To.Before(h.End):
 			errs = append(errs, fmt.Errorf("scope %s has two sessions at the end", o.Scope))
@@ -206,8 +222,8 @@ func (h *History) checkGenerations() (errs []error) {
 const margin = 250 * time.Millisecond
 
 // checkFences returns an error for each call that a member sent while it was none: after its
-// lease while it was cut off, or between the end of its pause and its return, if the call was
-// not in flight when the pause began.
+// lease while it was cut off, or etcd was down, or between the end of its pause and its return,
+// if the call was not in flight when the pause began.
 func (h *History) checkFences() (errs []error) {
 	started := map[string]time.Time{}
 	for _, c := range h.Calls {
@@ -216,7 +232,7 @@ func (h *History) checkFences() (errs []error) {
 	for _, f := range h.Faults {
 		var from, to time.Time
 		switch f.Kind {
-		case Cut:
+		case Cut, CutFromEtcd, Down:
 			from, to = f.At.Add(h.Lease+margin), f.Until
 		case Pause:
 			from, to = f.Until, f.Rejoined
@@ -224,10 +240,10 @@ func (h *History) checkFences() (errs []error) {
 			continue
 		}
 		for _, e := range h.Executions {
-			if e.Member != f.Member || !e.Started.After(from) || !e.Started.Before(to) {
+			if f.Member != "" && e.Member != f.Member || !e.Started.After(from) || !e.Started.Before(to) {
 				continue
 			}
-			if at, known := started[e.Call]; f.Kind == Cut || known && at.After(f.At) {
+			if at, known := started[e.Call]; f.Kind != Pause || known && at.After(f.At) {
 				errs = append(errs, fmt.Errorf("call %s was sent by %s %v after the fault %s began, and %v before it was a member again",
 					e.Call, e.Member, e.Started.Sub(f.At), f.Kind, to.Sub(e.Started)))
 			}
@@ -249,9 +265,14 @@ func (h *History) checkRecovery() (errs []error) {
 }
 
 // recovery returns how long each scope took after a fault until a call that was started after
-// the fault succeeded, or -1 for those that did not work again. The calls of the member's own
-// agents do not count. With affected it returns only the scopes that the member had.
+// the fault succeeded, or -1 for those that did not work again. After etcd was down, it is the
+// time from its return. The calls of the member's own agents do not count. With affected it
+// returns only the scopes that the member had.
 func (h *History) recovery(f *Fault, affected bool) map[string]time.Duration {
+	since := f.At
+	if f.Kind == Down {
+		since = f.Until
+	}
 	all := map[string]time.Duration{}
 	for _, c := range h.Calls { // by the time of their start
 		switch {
@@ -265,8 +286,8 @@ func (h *History) recovery(f *Fault, affected bool) map[string]time.Duration {
 			}
 		default:
 			took, known := all[c.Scope]
-			if known && c.ok() && (took < 0 || c.Ended.Sub(f.At) < took) {
-				all[c.Scope] = c.Ended.Sub(f.At)
+			if known && c.ok() && !c.Ended.Before(since) && (took < 0 || c.Ended.Sub(since) < took) {
+				all[c.Scope] = c.Ended.Sub(since)
 			}
 		}
 	}

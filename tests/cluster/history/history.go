@@ -72,6 +72,8 @@ type Execution struct {
 type Session struct {
 	ID    string
 	Scope string
+	// Opener is the member that has opened it.
+	Opener string
 	// Opened is when it was opened, and Ended when the server was told to end it, or zero.
 	Opened time.Time
 	Ended  time.Time
@@ -89,9 +91,10 @@ const (
 	Join  Kind = "join"  // the member joins the cluster
 	Pause Kind = "pause" // the member is stopped with SIGSTOP, and continued
 	Cut   Kind = "cut"   // nothing passes between the member and the others
-	Down  Kind = "down"  // the provider's server is down
-	// CutFromEtcd: nothing passes between the member and etcd. Until the others remove it, they
-	// renew its lease.
+	Down  Kind = "down"  // etcd is down, which keeps the view
+	// StoreDown: etcd is down, and only keeps the sessions.
+	StoreDown Kind = "store down"
+	// CutFromEtcd: nothing passes between the member and etcd.
 	CutFromEtcd Kind = "cut from etcd"
 	// Wires is a fault of the network that is not of one member: links are cut, or a connection is swallowed.
 	Wires Kind = "wires"

@@ -99,10 +99,23 @@ func TestEachViolationIsFound(t *testing.T) {
 		}, ""},
 		"safe call ran three times":     {func(h *history.History) { again(h, 0); again(h, 0); h.Executions[0].Tool = history.Read }, "call 1 of read ran 3 times"},
 		"two sessions without a change": {func(h *history.History) { h.Sessions[2].Opened = at(9) }, "scope a had two sessions for 1s, while"},
-		"two sessions at the end":       {func(h *history.History) { h.Faults[0].Kind = history.Leave }, "scope a has two sessions at the end"},
-		"two sessions for a while":      {func(h *history.History) { h.Faults[0].Kind, h.Sessions[0].Ended = history.Leave, at(12) }, ""},
-		"generation of two sessions":    {func(h *history.History) { h.Shared = true }, "generation 1 of a is both session s1 and s3"},
-		"generation grows":              {func(h *history.History) { h.Shared, h.Calls[2].Generation = true, 2 }, ""},
+		"two sessions of a control": {func(h *history.History) {
+			h.Sessions = append(h.Sessions, &history.Session{ID: "s4", Scope: "b", Opener: "m2", Opened: at(5), Ended: at(6)})
+		}, ""},
+		"two sessions, the other one of another member": {func(h *history.History) {
+			h.Sessions = append(h.Sessions, &history.Session{ID: "s4", Scope: "b", Opener: "m1", Opened: at(5), Ended: at(6)})
+		}, "scope b had two sessions for 1s, while"},
+		"two sessions with calls": {func(h *history.History) {
+			h.Sessions = append(h.Sessions, &history.Session{ID: "s4", Scope: "b", Opener: "m2", Opened: at(1.5), Ended: at(2.5)})
+			h.Executions[1].Session, h.Calls[1].Session, h.Sessions[1].Opened = "s4", "s4", at(1)
+		}, "scope b had two sessions for 1s, while"},
+		"two sessions, a control that stays": {func(h *history.History) {
+			h.Sessions = append(h.Sessions, &history.Session{ID: "s4", Scope: "b", Opener: "m2", Opened: at(18), Used: map[string]time.Time{"m2": at(18)}})
+		}, "scope b has two sessions at the end"},
+		"two sessions at the end":    {func(h *history.History) { h.Faults[0].Kind = history.Leave }, "scope a has two sessions at the end"},
+		"two sessions for a while":   {func(h *history.History) { h.Faults[0].Kind, h.Sessions[0].Ended = history.Leave, at(12) }, ""},
+		"generation of two sessions": {func(h *history.History) { h.Shared = true }, "generation 1 of a is both session s1 and s3"},
+		"generation grows":           {func(h *history.History) { h.Shared, h.Calls[2].Generation = true, 2 }, ""},
 		"generation shrinks": {func(h *history.History) {
 			h.Shared, h.Calls[0].Generation, h.Calls[2].Generation = true, 3, 2
 		}, "generations 3 and 2 of a are not in the order"},
@@ -118,6 +131,12 @@ func TestEachViolationIsFound(t *testing.T) {
 		"sent while cut off": {func(h *history.History) {
 			h.Faults = append(h.Faults, &history.Fault{Kind: history.Cut, Member: "m2", At: at(8), Until: at(11.5), Settled: at(11.5)})
 		}, "call 3 was sent by m2 3.2s after the fault cut began"},
+		"sent while etcd was down": {func(h *history.History) {
+			h.Faults = append(h.Faults, &history.Fault{Kind: history.Down, At: at(8), Until: at(11.5), Settled: at(11.5)})
+		}, "call 3 was sent by m2 3.2s after the fault down began"},
+		"sent while the store was down": {func(h *history.History) {
+			h.Faults = append(h.Faults, &history.Fault{Kind: history.StoreDown, At: at(8), Until: at(11.5), Settled: at(11.5)})
+		}, ""},
 		"does not recover": {func(h *history.History) { h.Calls, h.Executions = h.Calls[:2], h.Executions[:2] }, "scope a did not work after the fault kill of m1"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,9 +23,9 @@ type Report struct {
 	// Sessions is the number of MCP sessions, and Scopes that of the scopes.
 	Sessions, Scopes int
 	// Overlaps is the number of times that a scope had two live sessions, and Longest the
-	// longest of these times.
-	Overlaps int
-	Longest  time.Duration
+	// longest of these times. Those of a control are counted by Controls.
+	Overlaps, Controls int
+	Longest            time.Duration
 	// Had is the number of scopes with a result before the first fault and one after the
 	// last, and Kept how many of them had the same MCP session.
 	Had, Kept int
@@ -79,6 +79,10 @@ func (h *History) Report() *Report {
 		}
 	}
 	for _, o := range h.Overlaps() {
+		if o.Control {
+			r.Controls++
+			continue
+		}
 		r.Overlaps++
 		r.Longest = max(r.Longest, o.To.Sub(o.From))
 	}
@@ -155,7 +159,7 @@ func (r *Report) String() string {
 	row("in flight at a member that was stopped", "%d", r.InPause)
 	row("duplicate executions", "%d, and %d safe replays", r.Duplicates, r.Replays)
 	row("MCP sessions", "%d of %d scopes", r.Sessions, r.Scopes)
-	row("two sessions of a scope", "%d times, the longest %v", r.Overlaps, r.Longest.Round(time.Millisecond))
+	row("two sessions of a scope", "%d times, the longest %v, and %d controls", r.Overlaps, r.Longest.Round(time.Millisecond), r.Controls)
 	row("kept their state", "%d of %d, and of members without a fault %d of %d", r.Kept, r.Had, r.Undisturbed, r.Bystanders)
 	for _, one := range r.Recoveries {
 		row(fmt.Sprintf("recovery after %s %s", one.Fault.Kind, one.Fault.Member), "median %v, worst %v of %d scopes",

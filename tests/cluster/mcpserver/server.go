@@ -80,7 +80,9 @@ func (s *Server) URL() string { return s.url }
 func (s *Server) Close() error {
 	err := s.http.Close()
 	for session := range s.mcp.Sessions() {
-		err = errors.Join(err, session.Close())
+		if session.InitializeParams() != nil { // closing one that the SDK still connects would panic
+			err = errors.Join(err, session.Close())
+		}
 	}
 	return err
 }
@@ -134,7 +136,7 @@ func (s *Server) open(id string, r *http.Request) {
 	defer s.mu.Unlock()
 	now := time.Now()
 	one := &history.Session{
-		ID: short(id), Scope: r.Header.Get(ScopeHeader), Opened: now,
+		ID: short(id), Scope: r.Header.Get(ScopeHeader), Opener: r.Header.Get(MemberHeader), Opened: now,
 		Used: map[string]time.Time{r.Header.Get(MemberHeader): now},
 	}
 	s.sessions[id] = one

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -93,6 +94,9 @@ func (l Loader) Load(path string) (*File, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
+	}
+	if filepath.Ext(path) == ".toml" {
+		return nil, &Error{File: path, Err: errors.New("is TOML: write its servers into a file in JSON or YAML")}
 	}
 	r := l.reader(path)
 	if folder, err := filepath.Abs(filepath.Dir(path)); err == nil {

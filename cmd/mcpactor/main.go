@@ -1,7 +1,6 @@
-// Command mcpactor runs batches of MCP calls on supervised sessions, against the servers of a
-// configuration file.
+// Command mcpactor uses MCP servers through supervised sessions, which are replaced when they expire or break.
 //
-//	mcpactor serve -- COMMAND         be an MCP server in front of another one, or of all of a file
+//	mcpactor serve -- COMMAND         stand between a client and its servers
 //	mcpactor call --config FILE …     call one tool
 //	mcpactor doctor --config FILE     try each server
 //	mcpactor exec --config FILE       run calls: JSON lines in, JSON lines out
@@ -26,13 +25,13 @@ import (
 
 // commands are the commands of the program.
 type commands struct {
-	Serve      serve.Serve    `cmd:"" help:"Be an MCP server in front of others, whose sessions are opened again when they expire or break."`
+	Serve      serve.Serve    `cmd:"" help:"Stand between a client, such as Cursor, and its servers."`
 	Call       batch.Call     `cmd:"" help:"Call one tool, and print its result."`
-	Doctor     batch.Doctor   `cmd:"" help:"Try each server: whether it starts, its revision, its tools, the time, and what to change where it fails."`
-	Exec       batch.Exec     `cmd:"" help:"Run calls. Reads one JSON request per line from stdin, and writes one JSON response per line to stdout."`
-	Login      batch.Login    `cmd:"" help:"Log in to a hosted server in the browser. All commands use the login that is kept."`
-	Logout     batch.Logout   `cmd:"" help:"Forget the login at a server."`
-	Tools      batch.Tools    `cmd:"" help:"List the tools of all servers, with the safe names by which exec calls them."`
+	Doctor     batch.Doctor   `cmd:"" help:"Try each server, and say what to change where it fails."`
+	Exec       batch.Exec     `cmd:"" help:"Run many calls: a JSON request per line in, a response out."`
+	Login      batch.Login    `cmd:"" help:"Log in to a hosted server in the browser."`
+	Logout     batch.Logout   `cmd:"" help:"Forget the login to a hosted server."`
+	Tools      batch.Tools    `cmd:"" help:"List the tools of all servers, or describe one."`
 	Version    cli.Version    `cmd:"" help:"Print the version of this program."`
 	Completion cli.Completion `cmd:"" help:"Print a completion script for a shell."`
 }
@@ -42,7 +41,7 @@ func main() { os.Exit(newProgram().Run(&commands{}, os.Args[1:])) }
 func newProgram() *cli.Program {
 	return &cli.Program{
 		Name:        "mcpactor",
-		Description: "Runs MCP calls against the servers of a configuration file, on supervised sessions.",
+		Description: "Uses MCP servers through sessions that are replaced when they expire or break.",
 		In:          os.Stdin, Out: os.Stdout, Err: os.Stderr,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -34,10 +35,19 @@ func run(args ...string) (status int, stdout, stderr string) {
 	return status, out.String(), log.String()
 }
 
+// requireFitsAScreen checks that a text has at most 24 lines of 80 columns.
+func requireFitsAScreen(t *testing.T, text string) {
+	t.Helper()
+	require.LessOrEqual(t, strings.Count(text, "\n"), 24, text)
+	for line := range strings.Lines(text) {
+		require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), 80, text)
+	}
+}
+
 func TestHelpFitsAScreenAndThatOfACommandExplainsEveryFlag(t *testing.T) {
 	status, stdout, _ := run("--help")
 	require.Equal(t, cli.ExitOK, status)
-	require.LessOrEqual(t, strings.Count(stdout, "\n"), 30)
+	requireFitsAScreen(t, stdout)
 	for command, flags := range map[string][]string{
 		"exec":   {"--config", "--parallel", "--log-level", "--stop-timeout", "--events"},
 		"tools":  {"--config", "--scope", "--json", "--timeout"},
@@ -46,33 +56,55 @@ func TestHelpFitsAScreenAndThatOfACommandExplainsEveryFlag(t *testing.T) {
 		"doctor": {"--config", "--timeout"},
 		"login":  {"--config", "--client-id", "--client-secret", "--redirect", "--scope", "--timeout"},
 		"logout": {"--config"},
+
+		"version": {}, "completion": {},
 	} {
 		require.Regexp(t, `(?m)^ +`+command+` .*[a-z]`, stdout)
 		status, its, _ := run(command, "--help")
 		require.Equal(t, cli.ExitOK, status)
-		require.LessOrEqual(t, strings.Count(its, "\n"), 42, command)
+		requireFitsAScreen(t, its)
 		for _, flag := range flags {
 			require.Regexp(t, `(?m)^ +`+flag+`[= ].*[a-z]`, its)
 		}
 	}
 }
 
+// The words that people try first.
+func TestHelpIsFoundWithoutItsFlag(t *testing.T) {
+	_, list, _ := run("--help")
+	status, stdout, stderr := run()
+	require.Equal(t, cli.ExitUsage, status)
+	require.Empty(t, stdout)
+	require.Equal(t, list, stderr)
+
+	status, stdout, _ = run("help")
+	require.Equal(t, cli.ExitOK, status)
+	require.Equal(t, list, stdout)
+
+	_, its, _ := run("serve", "--help")
+	status, stdout, _ = run("help", "serve")
+	require.Equal(t, cli.ExitOK, status)
+	require.Equal(t, its, stdout)
+}
+
 func TestVersionIsPrinted(t *testing.T) {
-	status, stdout, stderr := run("version")
-	require.Equal(t, cli.ExitOK, status, stderr)
-	require.Regexp(t, `^mcpactor \S+ \(.*go1\.`, stdout)
+	for _, word := range []string{"version", "--version"} {
+		status, stdout, stderr := run(word)
+		require.Equal(t, cli.ExitOK, status, stderr)
+		require.Regexp(t, `^mcpactor \S+ \(.*go1\.`, stdout)
+	}
 }
 
 func TestInvalidUsageExitsWithTwo(t *testing.T) {
 	for want, args := range map[string][]string{
 		"unknown flag --nonsense":             {"exec", "--nonsense"},
-		"expected one of":                     {},
 		"missing flags: --config=FILE":        {"tools"},
 		`<shell> must be one of "bash"`:       {"completion", "tcsh"},
 		`"search" is no URL`:                  {"login", "search"},
 		`"nonsense" is not of this form`:      {"login", "https://a.example", "--redirect", "nonsense"},
 		`"http://0.0.0.0:1/x" is not of this`: {"login", "https://a.example", "--redirect", "http://0.0.0.0:1/x"},
 		`Run "mcpactor --help" for the usage`: {"nonsense"},
+		`Run "mcpactor serve --help" for the`: {"serve", "--quiet", "soon"},
 	} {
 		status, stdout, stderr := run(args...)
 		require.Equal(t, cli.ExitUsage, status, want)

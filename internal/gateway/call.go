@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -113,14 +112,8 @@ func failed(text string) any {
 func withText(raw json.RawMessage, text string) any {
 	result, content := mcpserver.ObjectOf(raw), []json.RawMessage{}
 	json.Unmarshal(result["content"], &content) //nolint:errcheck // it has none then
-	part, err := mcpserver.Encode(map[string]string{"type": "text", "text": text})
-	if err != nil {
-		return raw
-	}
-	if result["content"], err = mcpserver.Encode(append(content, part)); err != nil {
-		return raw
-	}
-	return result
+	part, _ := mcpserver.Encode(map[string]string{"type": "text", "text": text})
+	return result.With("content", append(content, part))
 }
 
 // verbatim returns a result as the server has sent it.
@@ -131,17 +124,10 @@ func verbatim(result messages.Result, err error) (any, error) {
 	case result.GetReceipt().Verbatim != nil:
 		return result.GetReceipt().Verbatim, nil
 	}
-	switch r := result.(type) {
-	case *messages.Prompt:
-		return r.Result, nil
-	case *messages.ResourceContents:
-		return r.Result, nil
-	case *messages.Completion:
-		return r.Result, nil
-	case *messages.CustomResult:
-		return r.Result, nil
+	if custom, is := result.(*messages.CustomResult); is {
+		return custom.Result, nil
 	}
-	return struct{}{}, nil
+	return struct{}{}, nil // to a request whose result says nothing
 }
 
 func (c *client) getPrompt(r *mcpserver.Request, params mcpserver.Object) (any, error) {
@@ -228,10 +214,7 @@ func (c *client) watches(uri string, s *served) bool {
 
 // isWatched reports whether a client has subscribed to a resource of a server.
 func (g *Gateway) isWatched(uri, server string) bool {
-	g.mu.Lock()
-	clients := maps.Clone(g.clients)
-	g.mu.Unlock()
-	for _, c := range clients {
+	for _, c := range g.everybody() {
 		if c.watches(uri, c.server(server)) {
 			return true
 		}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strconv"
 	"sync"
@@ -26,7 +27,8 @@ type client struct {
 	scope   string
 	version string // of the protocol
 	info    *mcp.Implementation
-	owner   *actor.PID // the scope belongs to it
+	told    map[string]json.RawMessage // what it has said of itself, of which the SDK does not know all
+	owner   *actor.PID                 // the scope belongs to it
 	servers []*served
 
 	serial atomic.Uint64 // of operations
@@ -63,7 +65,7 @@ func (c *client) handle(r *mcpserver.Request) (any, error) {
 		return c.initialize(r)
 	}
 	if !c.ready.Load() {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "send initialize first"}
+		return nil, refused("send initialize first, and wait for its response")
 	}
 	params := mcpserver.ObjectOf(r.Params)
 	switch r.Method {
@@ -85,6 +87,11 @@ func (c *client) handle(r *mcpserver.Request) (any, error) {
 		return c.setLevel(r, params)
 	}
 	return c.custom(r)
+}
+
+// refused returns the error for a request that comes at the wrong time.
+func refused(text string) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: text}
 }
 
 // Notified takes a notification of the client.

@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -28,9 +29,11 @@ import (
 const (
 	// patience is how long a call waits for a server that is down.
 	patience = 20 * time.Second
-	// listPatience is how long a client waits for the list of a server that was never seen. Afterwards it is told when
-	// the list is there.
+	// listPatience is how long a server is waited for of which nothing is known. Afterwards clients are told when its lists
+	// are there.
 	listPatience = 5 * time.Second
+	// downPatience is the same for a server that is known to be down.
+	downPatience = time.Second
 	// closePatience is how long a session may take to end. Many clients kill their servers after 2 s.
 	closePatience = 1500 * time.Millisecond
 )
@@ -62,11 +65,12 @@ type Gateway struct {
 	mu      sync.Mutex
 	clients map[string]*client // by their scopes
 	opened  int                // counts them
+	down    map[string]error   // why servers are down whose lists were waited for in vain
 }
 
 // Start starts a gateway. The caller stops it.
 func Start(system *actor.ActorSystem, cfg Config) (*Gateway, error) {
-	g := &Gateway{cfg: cfg, log: cfg.Supervisor.Logger, system: system, clients: map[string]*client{}}
+	g := &Gateway{cfg: cfg, log: cfg.Supervisor.Logger, system: system, clients: map[string]*client{}, down: map[string]error{}}
 	s := cfg.Supervisor
 	s.Servers = slices.Clone(s.Servers)
 	if cfg.Attach != nil {
@@ -102,16 +106,16 @@ func (g *Gateway) adapt(srv *mcpbridge.Server) {
 				return one, err
 			}
 		}
-		version, info := g.speaks(key.Scope)
+		version, info, told := g.speaks(key.Scope)
 		one.ProtocolVersion = cmp.Or(one.ProtocolVersion, base.ProtocolVersion, version)
-		one.ClientInfo, one.PerKey = info, nil
+		one.ClientInfo, one.Initialize, one.PerKey = info, told, nil
 		one.CustomMethods, one.CustomNotifications = nil, nil // as in srv
 		return one, nil
 	}
 	if base.PerKey == nil {
 		srv.ListClass = func(key messages.Key) string {
-			version, info := g.speaks(key.Scope)
-			class, err := json.Marshal([]any{version, info})
+			version, _, told := g.speaks(key.Scope)
+			class, err := json.Marshal([]any{version, told})
 			if err != nil {
 				return ""
 			}
@@ -126,14 +130,15 @@ func (g *Gateway) adapt(srv *mcpbridge.Server) {
 	}
 }
 
-// speaks returns the revision and the name of the client with a scope, or what a session is told that clients share.
-func (g *Gateway) speaks(scope string) (version string, info *mcp.Implementation) {
+// speaks returns the revision of the client with a scope, its name and what else it has said of itself, or what a session is
+// told that clients share.
+func (g *Gateway) speaks(scope string) (version string, info *mcp.Implementation, told map[string]json.RawMessage) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if c := g.clients[scope]; c != nil {
-		return c.version, c.info
+		return c.version, c.info, c.told
 	}
-	return mcpserver.Revisions[0], nil
+	return mcpserver.Revisions[0], nil, nil
 }
 
 // open gives a client that has sent initialize its scope.
@@ -208,11 +213,30 @@ func (g *Gateway) Stop() error {
 	return g.sup.Stop(ctx)
 }
 
-// onLogin fetches the lists that could not be fetched without a login.
-func (g *Gateway) onLogin() {
+// everybody returns all clients.
+func (g *Gateway) everybody() []*client {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, c := range g.clients {
+	return slices.Collect(maps.Values(g.clients))
+}
+
+// noteDown notes why a server is down, or that it is not.
+func (g *Gateway) noteDown(server string, cause error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.down[server] = cause
+}
+
+// downOf returns why a server is down, or nil.
+func (g *Gateway) downOf(server string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.down[server]
+}
+
+// onLogin fetches the lists that could not be fetched without a login.
+func (g *Gateway) onLogin() {
+	for _, c := range g.everybody() {
 		for _, s := range c.servers {
 			for _, l := range s.lists {
 				l.review()

@@ -7,10 +7,12 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
@@ -69,7 +71,9 @@ func TestServerThatIsAwayIsSaidToBeAway(t *testing.T) {
 		require.ErrorContains(w, err, "refused", "an empty list would say that there are no tools")
 		_, err = session.ListResources(w.Context(), nil)
 		require.ErrorContains(w, err, "refused")
-		require.Equal(w, listPatience, time.Since(began), "it is waited for once")
+		_, err = w.connect(nil).ListTools(w.Context(), nil)
+		require.ErrorContains(w, err, "refused")
+		require.Equal(w, downPatience, time.Since(began), "it is waited for once, by one client")
 		text, isError := w.call(session, "count", nil)
 		require.True(w, isError)
 		require.Contains(w, text, "cannot be reached")
@@ -81,12 +85,8 @@ func TestServerThatIsAwayIsSaidToBeAway(t *testing.T) {
 func TestClientIsToldWhenTheServerIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
-		one, two := faults.NewTools(), faults.NewTools()
-		up, away := faults.Local(one.Handler), faults.Local(two.Handler)
-		defer one.Close()
-		defer two.Close()
-		defer up.Close()
-		defer away.Close()
+		up, away, end := twoServers()
+		defer end()
 		away.Stop()
 		w := newWorld(t, nil, remote("up", up), remote("away", away))
 		defer w.stop()
@@ -109,6 +109,33 @@ func TestClientIsToldWhenTheServerIsBack(t *testing.T) {
 		answer := r.ask(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"away__echo","arguments":{"call":"hi"}}}`, "3")
 		require.Contains(t, string(answer.Result), `"hi"`)
 		require.NotNil(t, r.ask(`{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"nobody__nothing"}}`, "4").Error)
+	})
+}
+
+// A server that fails at once delays no list, and is found when it is mended.
+func TestServerThatFailsAtOnceDelaysNoList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
+		up, closed, end := twoServers()
+		defer end()
+		mend := closed.Inject("initialize", faults.Refuse(http.StatusUnauthorized, ""))
+		w := newWorld(t, nil, remote("up", up), remote("closed", closed))
+		defer w.stop()
+		session, began := w.connect(nil), time.Now()
+		list := func() int {
+			listed, err := session.ListTools(w.Context(), nil)
+			require.NoError(t, err)
+			return len(listed.Tools)
+		}
+		n := list()
+		for range 3 {
+			time.Sleep(700 * time.Millisecond) // while it pauses between attempts
+			require.Equal(t, n, list())
+		}
+		require.Equal(t, 3*700*time.Millisecond, time.Since(began))
+		mend()
+		time.Sleep(time.Minute)
+		require.Equal(t, 2*n, list())
 	})
 }
 
@@ -186,8 +213,28 @@ func TestLaterRevisionsAreRefusedWithThoseThatAreSpoken(t *testing.T) {
 		refused := r.ask(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, "1")
 		require.EqualValues(w, mcp.CodeUnsupportedProtocolVersion, refused.Error.Code)
 		require.Contains(w, string(refused.Error.Data), "2025-11-25")
-		require.NotNil(w, r.ask(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`, "2").Error, "before initialize")
 		require.Contains(w, r.open(), `"protocolVersion":"2025-11-25"`)
+	})
+}
+
+// A client opens once, and before all else. What it says in a wrong way opens nothing.
+func TestClientOpensOnce(t *testing.T) {
+	overHTTP(t, nil, func(w *world, e *faults.Server, _ *faults.Tools) {
+		r := w.raw()
+		for _, method := range []string{"tools/list", "tools/call", "resources/subscribe", "logging/setLevel", "acme/x"} {
+			require.EqualValues(w, -32600, r.ask(`{"jsonrpc":"2.0","id":1,"method":"`+method+`"}`, "1").Error.Code, method)
+		}
+		require.Equal(w, "{}", string(r.ask(`{"jsonrpc":"2.0","id":1,"method":"ping"}`, "1").Result))
+		r.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		r.send(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+		for _, params := range []string{``, `,"params":"x"`, `,"params":{"protocolVersion":1}`, `,"params":{"capabilities":7}`, `,"params":{"clientInfo":"x"}`} {
+			require.EqualValues(w, -32602, r.ask(`{"jsonrpc":"2.0","id":1,"method":"initialize"`+params+`}`, "1").Error.Code, params)
+		}
+		require.Zero(w, e.Count("initialize"))
+		require.Contains(w, string(r.ask(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"1999-12-31"}}`, "1").Result), `"protocolVersion":"2025-11-25"`)
+		require.EqualValues(w, -32600, r.ask(initialize, `"open"`).Error.Code)
+		require.Nil(w, r.list("tools/list").Error)
+		require.Len(w, w.clients, 1)
 	})
 }
 
@@ -245,6 +292,37 @@ func TestSessionsEndWithTheirClient(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A client that leaves while it is bound, or while the lists are fetched for it, leaves no actor and no session.
+func TestClientThatLeavesWhileItIsBoundLeavesNothing(t *testing.T) {
+	overHTTP(t, nil, func(w *world, e *faults.Server, _ *faults.Tools) {
+		e.Inject("initialize", faults.Delay(time.Second))
+		actors := func() (ids []string) {
+			for _, some := range w.system.ProcessRegistry.LocalPIDs.LocalPIDs {
+				for id, process := range some.Items() {
+					if _, is := process.(*actor.ActorProcess); is { // a client keeps a mailbox for its next answer
+						ids = append(ids, id)
+					}
+				}
+			}
+			return ids
+		}
+		before := actors()
+		for moment := range 300 {
+			r, last := w.raw(), len(w.ends)
+			r.send(initialize)
+			for range moment % 100 {
+				runtime.Gosched()
+			}
+			w.ends[last-1]()
+			w.ends = w.ends[:last-1]
+		}
+		time.Sleep(10 * time.Second)
+		require.Zero(w, len(w.clients))
+		require.ElementsMatch(w, before, actors())
+		require.Zero(w, e.Sessions())
+	})
 }
 
 // What servers ask goes to the client for whose request they ask, and progress, logs and updates come from the server.

@@ -33,6 +33,9 @@ func TestMain(m *testing.M) {
 	case "":
 	case "raw":
 		runRawServer()
+	case silent:
+		os.WriteFile(os.Getenv(fileVar), []byte(strconv.Itoa(os.Getpid())), 0o600)
+		time.Sleep(time.Minute)
 	default:
 		runProcess()
 	}
@@ -41,6 +44,9 @@ func TestMain(m *testing.M) {
 
 // processVar makes the test binary a stdio server.
 const processVar = "MCPACTOR_SERVE_TEST_PROCESS"
+
+// silent is its value for a process that says nothing, but writes its id into the file that fileVar names.
+const silent, fileVar = "silent", "MCPACTOR_SERVE_TEST_FILE"
 
 // stubborn is its value for a process that ends neither with its input, nor by a signal.
 const stubborn = "stubborn"
@@ -136,12 +142,12 @@ type raw struct {
 
 	mu       sync.Mutex
 	messages []*mcpserver.Message
-	came     chan struct{}
+	arrived  chan struct{}
 }
 
 func (w *world) raw() *raw {
 	in, out := w.pipe()
-	r := &raw{w: w, out: out, came: make(chan struct{}, 1000)}
+	r := &raw{w: w, out: out, arrived: make(chan struct{}, 1000)}
 	go func() {
 		lines := bufio.NewScanner(in)
 		for lines.Scan() {
@@ -153,16 +159,19 @@ func (w *world) raw() *raw {
 				r.mu.Lock()
 				r.messages = append(r.messages, m)
 				r.mu.Unlock()
-				r.came <- struct{}{}
+				r.arrived <- struct{}{}
 			}
 		}
 	}()
 	return r
 }
 
+// initialize is the first message of a client.
+const initialize = `{"jsonrpc":"2.0","id":"open","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`
+
 // open sends initialize, and returns its result.
 func (r *raw) open() string {
-	answer := r.ask(`{"jsonrpc":"2.0","id":"open","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`, `"open"`)
+	answer := r.ask(initialize, `"open"`)
 	r.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 	return string(answer.Result)
 }
@@ -191,7 +200,7 @@ func (r *raw) await(wanted func(*mcpserver.Message) bool) *mcpserver.Message {
 		}
 		r.mu.Unlock()
 		select {
-		case <-r.came:
+		case <-r.arrived:
 		case <-deadline:
 			require.Fail(r.w, "the message has not come")
 		}
@@ -211,6 +220,18 @@ func overHTTP(t *testing.T, lists mcpbridge.Store, scenario func(w *world, e *fa
 		defer w.stop()
 		scenario(w, server, tools)
 	})
+}
+
+// twoServers starts two servers over HTTP. The caller ends them.
+func twoServers() (one, two *faults.Server, end func()) {
+	first, second := faults.NewTools(), faults.NewTools()
+	one, two = faults.Local(first.Handler), faults.Local(second.Handler)
+	return one, two, func() {
+		two.Close()
+		one.Close()
+		second.Close()
+		first.Close()
+	}
 }
 
 // remote is the configuration of a server over HTTP.

@@ -6,7 +6,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -20,6 +19,9 @@ func (c *client) initialize(r *mcpserver.Request) (any, error) {
 		Capabilities    json.RawMessage     `json:"capabilities"`
 		ClientInfo      *mcp.Implementation `json:"clientInfo"`
 	}
+	if r.Params == nil {
+		return nil, mcpserver.Invalid("initialize: params are missing")
+	}
 	if err := json.Unmarshal(r.Params, &params); err != nil {
 		return nil, mcpserver.Invalid("initialize: " + err.Error())
 	}
@@ -27,7 +29,7 @@ func (c *client) initialize(r *mcpserver.Request) (any, error) {
 	defer c.opening.Unlock()
 	switch {
 	case c.ready.Load():
-		return nil, mcpserver.Invalid("initialize was sent before")
+		return nil, refused("initialize was sent before")
 	case c.ctx.Err() != nil:
 		return nil, errGone
 	}
@@ -38,17 +40,14 @@ func (c *client) initialize(r *mcpserver.Request) (any, error) {
 	if c.info = params.ClientInfo; c.info == nil {
 		c.info = &mcp.Implementation{Name: "client"}
 	}
+	c.told = mcpserver.ObjectOf(r.Params).Without("protocolVersion", "_meta")
 	if c.version = params.ProtocolVersion; !slices.Contains(mcpserver.Revisions, c.version) {
 		c.version = mcpserver.Revisions[0]
 	}
 	if err := c.g.open(c, capabilities); err != nil {
 		return nil, err
 	}
-	var known sync.WaitGroup
-	for _, s := range c.servers {
-		known.Go(func() { s.introduce(r.Context) })
-	}
-	known.Wait()
+	c.lists(r.Context, "tools/list", true) // with them comes what the servers say about themselves
 	return c.introduction(), nil
 }
 
@@ -67,65 +66,42 @@ func capabilitiesOf(data json.RawMessage) (*mcp.ClientCapabilities, error) {
 	return can, err
 }
 
-// introduction is the result of initialize: what the servers say about themselves, and all capabilities as long as one
-// of them has not said anything.
+// everything are the capabilities of a server that has not said anything. Of several servers, only these are passed on: nobody
+// knows whose the requests for others would be.
+var everything = json.RawMessage(`{"tools": {}, "prompts": {}, "resources": {"subscribe": true}, "logging": {}, "completions": {}}`)
+
+// introduction is the result of initialize: what the server says about itself, or what several of them say.
 func (c *client) introduction() any {
-	result := struct {
-		ProtocolVersion string                  `json:"protocolVersion"`
-		Capabilities    *mcp.ServerCapabilities `json:"capabilities"`
-		ServerInfo      *mcp.Implementation     `json:"serverInfo"`
-		Instructions    string                  `json:"instructions,omitempty"`
-	}{c.version, &mcp.ServerCapabilities{}, &mcp.Implementation{Name: "mcpactor", Version: version()}, ""}
-	can := result.Capabilities
-	var instructions []string
+	result, can, instructions := mcpserver.Object{}, mcpserver.Object{}, []string{}
 	for _, s := range c.servers {
 		said := s.introduced()
-		if said == nil || said.Capabilities == nil {
-			can.Tools, can.Prompts, can.Resources = &mcp.ToolCapabilities{}, &mcp.PromptCapabilities{}, &mcp.ResourceCapabilities{Subscribe: true}
-			can.Logging, can.Completions = &mcp.LoggingCapabilities{}, &mcp.CompletionCapabilities{}
-			continue
-		}
-		its := said.Capabilities
-		if its.Tools != nil && can.Tools == nil {
-			can.Tools = &mcp.ToolCapabilities{}
-		}
-		if its.Prompts != nil && can.Prompts == nil {
-			can.Prompts = &mcp.PromptCapabilities{}
-		}
-		if its.Resources != nil {
-			if can.Resources == nil {
-				can.Resources = &mcp.ResourceCapabilities{}
-			}
-			can.Resources.Subscribe = can.Resources.Subscribe || its.Resources.Subscribe
-		}
-		if its.Logging != nil {
-			can.Logging = its.Logging
-		}
-		if its.Completions != nil {
-			can.Completions = its.Completions
-		}
+		its := capabilitiesIn(said)
 		if !c.g.cfg.Prefixed {
-			can.Experimental, can.Extensions = its.Experimental, its.Extensions
-			if said.ServerInfo != nil {
-				result.ServerInfo = said.ServerInfo
+			result, can = said, its
+			break
+		}
+		for name := range mcpserver.ObjectOf(everything) {
+			if subscribes := mcpserver.ObjectOf(can[name])["subscribe"]; its[name] != nil && string(subscribes) != "true" {
+				can[name] = its[name]
 			}
-			instructions = append(instructions, said.Instructions)
-		} else if said.Instructions != "" {
-			instructions = append(instructions, "# "+s.name+"\n\n"+said.Instructions)
+		}
+		if text := said.Text("instructions"); text != "" {
+			instructions = append(instructions, "# "+s.name+"\n\n"+text)
 		}
 	}
-	// We tell of changes in any case: a server may come back with other lists.
-	if can.Tools != nil {
-		can.Tools.ListChanged = true
+	// Clients are told of changes in any case: a server may come back with other lists.
+	for _, name := range []string{"tools", "prompts", "resources"} {
+		if can[name] != nil {
+			can.With(name, mcpserver.ObjectOf(can[name]).With("listChanged", true))
+		}
 	}
-	if can.Prompts != nil {
-		can.Prompts.ListChanged = true
+	if len(instructions) > 0 {
+		result.With("instructions", strings.Join(instructions, "\n\n"))
 	}
-	if can.Resources != nil {
-		can.Resources.ListChanged = true
+	if result["serverInfo"] == nil {
+		result.With("serverInfo", &mcp.Implementation{Name: "mcpactor", Version: version()})
 	}
-	result.Instructions = strings.Join(instructions, "\n\n")
-	return result
+	return result.With("protocolVersion", c.version).With("capabilities", can)
 }
 
 // version returns the version of this program.

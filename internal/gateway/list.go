@@ -8,7 +8,6 @@ import (
 	"maps"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -26,26 +25,26 @@ func (c *client) list(r *mcpserver.Request, params mcpserver.Object) (any, error
 		return nil, mcpserver.Invalid("the list has one page")
 	}
 	kind := kinds[r.Method]
-	got, errs := c.lists(r.Context, r.Method, listPatience)
+	_, errs := c.lists(r.Context, r.Method, true)
 	if r.Context.Err() != nil {
 		return nil, errGone
 	}
 	result, all, failed := mcpserver.Object{}, []json.RawMessage{}, []error{}
 	seen := map[string]bool{} // a name twice would confuse the client: calls go to the first
 	for i, s := range c.servers {
-		s.lists[r.Method].show(got[i])
-		if errs[i] != nil {
+		got := s.lists[r.Method].show()
+		if got == nil {
 			failed = append(failed, fmt.Errorf("%s: %w", s.name, errs[i]))
 			continue
 		}
-		for _, it := range got[i].items {
+		for _, it := range got.items {
 			if !c.g.cfg.Prefixed || !seen[it.public] {
 				seen[it.public] = true
 				all = append(all, it.raw)
 			}
 		}
 		if !c.g.cfg.Prefixed {
-			maps.Copy(result, got[i].rest)
+			maps.Copy(result, got.rest)
 		}
 	}
 	if len(failed) == len(c.servers) {
@@ -54,16 +53,14 @@ func (c *client) list(r *mcpserver.Request, params mcpserver.Object) (any, error
 	for _, err := range failed {
 		c.Notify("notifications/message", &mcp.LoggingMessageParams{Level: "error", Logger: "mcpactor", Data: oneLine(err)}, r.ID)
 	}
-	var err error
-	result[kind.items], err = mcpserver.Encode(all)
-	return result, err
+	return result.With(kind.items, all), nil
 }
 
 // oneLine returns the text of an error on one line.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// lists returns a list of each server, or why there is none.
-func (c *client) lists(ctx context.Context, method string, wait time.Duration) ([]*listed, []error) {
+// lists returns a list of each server, or why there is none. With wait, it waits for servers of which nothing is known.
+func (c *client) lists(ctx context.Context, method string, wait bool) ([]*listed, []error) {
 	got, errs := make([]*listed, len(c.servers)), make([]error, len(c.servers))
 	var all sync.WaitGroup
 	for i, s := range c.servers {
@@ -79,7 +76,7 @@ func (c *client) find(ctx context.Context, method, public string) (s *served, na
 	if !c.g.cfg.Prefixed {
 		return c.servers[0], public, nil
 	}
-	for _, wait := range []time.Duration{0, listPatience} {
+	for _, wait := range []bool{false, true} {
 		got, errs := c.lists(ctx, method, wait)
 		for i, s := range c.servers {
 			if errs[i] != nil {
@@ -96,7 +93,7 @@ func (c *client) find(ctx context.Context, method, public string) (s *served, na
 	// The tools of a server that was never listed have names that say so.
 	for _, s := range c.servers {
 		if rest, its := strings.CutPrefix(public, toolset.SafeName(s.name, "")); its && toolset.SafeName(s.name, rest) == public {
-			if l, _ := s.lists[method].get(ctx, 0); l == nil {
+			if l, _ := s.lists[method].get(ctx, false); l == nil {
 				return s, rest, nil
 			}
 		}
@@ -109,7 +106,7 @@ func (c *client) holder(ctx context.Context, uri string) (*served, error) {
 	if !c.g.cfg.Prefixed {
 		return c.servers[0], nil
 	}
-	for _, wait := range []time.Duration{0, listPatience} {
+	for _, wait := range []bool{false, true} {
 		for _, method := range []string{"resources/list", "resources/templates/list"} {
 			got, _ := c.lists(ctx, method, wait)
 			for i, s := range c.servers {

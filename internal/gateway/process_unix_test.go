@@ -4,6 +4,7 @@ package gateway
 
 import (
 	"os"
+	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
@@ -23,6 +24,26 @@ func TestProcessThatDoesNotEndIsKilledWithItsClient(t *testing.T) {
 	require.False(t, isError, text)
 	pid, err := strconv.Atoi(text)
 	require.NoError(t, err)
+	require.NoError(t, syscall.Kill(pid, 0), "it runs")
+	w.ends[0]()
+	require.Eventually(t, func() bool { return syscall.Kill(pid, 0) == syscall.ESRCH }, 20*time.Second, 10*time.Millisecond, "it would run for a minute")
+	w.stop()
+}
+
+// A client leaves while the process of its server starts: the process is killed.
+func TestProcessThatStartsEndsWithItsClient(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "pid")
+	w := newWorld(t, nil, mcpbridge.Server{Name: "s", Command: self, Env: map[string]string{processVar: silent, fileVar: file}})
+	r := w.raw()
+	r.send(initialize)
+	pid := 0
+	require.Eventually(t, func() bool {
+		text, err := os.ReadFile(file)
+		pid, _ = strconv.Atoi(string(text))
+		return err == nil && pid != 0
+	}, time.Minute, 10*time.Millisecond)
 	require.NoError(t, syscall.Kill(pid, 0), "it runs")
 	w.ends[0]()
 	require.Eventually(t, func() bool { return syscall.Kill(pid, 0) == syscall.ESRCH }, 20*time.Second, 10*time.Millisecond, "it would run for a minute")

@@ -24,8 +24,6 @@ type served struct {
 	leveling sync.Mutex // while the log level is set
 
 	mu         sync.Mutex
-	open       bool   // the session of the client is open
-	down       bool   // the server is known to be down, since a list was waited for in vain
 	level      string // of its log messages, or "" if none was set
 	generation uint64 // of the last result that the client has
 }
@@ -79,15 +77,14 @@ func (s *served) onEvent(e messages.Event) {
 		s.lists["resources/list"].review()
 		s.lists["resources/templates/list"].review()
 	case *messages.SessionOpened, *messages.SessionRestarted:
-		if own {
-			s.setOpen(true)
-		}
 		for _, l := range s.lists {
 			l.review()
 		}
 	case *messages.SessionClosed:
 		if own {
-			s.setOpen(false)
+			s.mu.Lock()
+			s.level = ""
+			s.mu.Unlock()
 		}
 	case *messages.ResourceUpdated:
 		if s.c.watches(e.URI, s) {
@@ -100,9 +97,7 @@ func (s *served) onEvent(e messages.Event) {
 	case *messages.ServerLog:
 		params := mcpserver.ObjectOf(e.Verbatim)
 		if s.c.g.cfg.Prefixed {
-			if logger, err := mcpserver.Encode(s.name + "/" + e.Logger); err == nil {
-				params["logger"] = logger
-			}
+			params.With("logger", s.name+"/"+e.Logger)
 		}
 		s.c.Notify("notifications/message", params, s.c.requestOf(e.Operation.ID))
 	case *messages.ElicitationCompleted:
@@ -112,30 +107,19 @@ func (s *served) onEvent(e messages.Event) {
 	}
 }
 
-func (s *served) setOpen(open bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open = open; !open {
-		s.level = ""
+// isOpen reports whether the client has a session with the server, or gets one.
+func (s *served) isOpen(ctx context.Context) bool {
+	status := s.check(ctx)
+	return status != nil && status.State != "" && status.State != messages.StateDraining
+}
+
+// check returns what is known of the session of the client, or nil.
+func (s *served) check(ctx context.Context) *messages.Status {
+	reply, err := s.c.g.do.Do(ctx, &messages.Check{Key: s.key()})
+	if err != nil {
+		return nil
 	}
-}
-
-func (s *served) setDown(down bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.down = down
-}
-
-func (s *served) isDown() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.down
-}
-
-func (s *served) isOpen() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.open
+	return reply.(*messages.Status)
 }
 
 // isGone reports whether a result comes from a newer session than the last one, so that the state of the server is gone.
@@ -147,32 +131,66 @@ func (s *served) isGone(generation uint64) bool {
 	return before != 0 && before < generation
 }
 
-// introduce asks for what the server says about itself, for a moment.
-func (s *served) introduce(ctx context.Context) {
-	s.lists["tools/list"].get(ctx, listPatience) //nolint:errcheck // the client asks for the list itself
-}
-
-// introduced returns what the server has said about itself, or nil.
-func (s *served) introduced() *mcp.InitializeResult {
+// introduced returns what the server has said about itself, which is empty if that is not known.
+func (s *served) introduced() mcpserver.Object {
 	for _, l := range s.lists {
 		l.mu.Lock()
 		known := l.known
 		l.mu.Unlock()
 		if known != nil && known.server != nil {
-			return known.server
+			return mcpserver.ObjectOf(known.server)
 		}
 	}
-	return nil
+	return mcpserver.Object{}
 }
 
-// away says why a list has not come in time.
+// capabilitiesIn returns the capabilities of a server that has introduced itself, or everything if they are not known.
+func capabilitiesIn(said mcpserver.Object) mcpserver.Object {
+	if its := said["capabilities"]; its != nil {
+		return mcpserver.ObjectOf(its)
+	}
+	return mcpserver.ObjectOf(everything)
+}
+
+// errSilent says why there is no list of a server of which nothing is known.
+var errSilent = errors.New("the server has not answered yet: a notification says when its list is there")
+
+// await waits for the end of an attempt to fetch a list of a server of which nothing is known, or returns why the server is waited
+// for no longer. What is learned counts for all lists and all clients: a client that asks for one list after the other waits once.
+func (s *served) await(ctx context.Context, ended chan struct{}) error {
+	if s.c.g.downOf(s.name) != nil {
+		return s.away()
+	}
+	for _, pause := range []time.Duration{downPatience, listPatience - downPatience} {
+		select {
+		case <-ended:
+			return nil
+		case <-time.After(pause):
+			if cause := s.away(); cause != nil {
+				return cause
+			}
+		case <-ctx.Done():
+			return errGone
+		}
+	}
+	s.c.g.noteDown(s.name, errSilent)
+	select {
+	case <-ended: // just now: what was noted is wrong
+		s.c.g.noteDown(s.name, nil)
+		return nil
+	default:
+		return errSilent
+	}
+}
+
+// away asks why the server is down, and returns nil if it is not known to be. A client may know more than another: all of them
+// know it then.
 func (s *served) away() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	reply, err := s.c.g.do.Do(ctx, &messages.Check{Key: s.key()})
-	if status, ok := reply.(*messages.Status); err == nil && ok && status.Cause != "" {
-		s.setDown(true)
-		return errors.New(status.Cause)
+	status := s.check(ctx)
+	if status != nil && status.Cause != "" {
+		s.c.g.noteDown(s.name, errors.New(status.Cause))
 	}
-	return errors.New("the server has not answered yet")
+	return s.c.g.downOf(s.name)
 }

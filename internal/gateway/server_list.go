@@ -1,16 +1,19 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/messages"
@@ -51,8 +54,8 @@ type item struct {
 type listed struct {
 	items  []item
 	rest   mcpserver.Object // the other members of the result
-	digest [32]byte
-	server *mcp.InitializeResult // or nil
+	digest [32]byte         // of the items, in whatever order and form
+	server json.RawMessage  // what it says about itself, or nil
 }
 
 // list is one list of a server, as one client sees it. While it is not known, it is fetched again and again, as long as
@@ -69,53 +72,51 @@ type list struct {
 	busy  bool          // it is being fetched
 	ended chan struct{} // closed at the end of an attempt
 	again chan struct{} // has an element if the next attempt must not pause
-	shown *[32]byte     // the digest of what the client has got: zero if that was nothing
+	shown *[32]byte     // the digest of what the client has got, or was told of: zero if that was nothing
 }
 
-// get returns the list, and waits for it if it is not known or stale. The error says why there is none so far.
-func (l *list) get(ctx context.Context, wait time.Duration) (*listed, error) {
-	if l.of.isDown() { // it was waited for before
-		wait = 0
+// get returns the list. If it is not known, it is fetched, and the error says why there is none so far: with wait, at the end of
+// the first attempt, or when the server has been waited for in vain.
+func (l *list) get(ctx context.Context, wait bool) (*listed, error) {
+	known, ended, err := l.look()
+	if known != nil || err != nil {
+		return known, err
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
+	if !wait {
+		return nil, errSilent
+	}
+	if err := l.of.await(ctx, ended); err != nil {
+		return nil, err
+	}
+	known, _, err = l.look()
+	if known == nil && err == nil { // the client has left
+		err = errGone
+	}
+	return known, err
+}
+
+// look returns the list, which is fetched if it is not known. Then it returns the error of the last attempt, if one has failed, and
+// what is closed at the end of the one that is under way.
+func (l *list) look() (known *listed, ended chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.known == nil {
-		l.refresh()
-	}
-	for first := true; l.busy && (first || l.known == nil && l.err == nil); first = false {
-		ended := l.ended
-		l.mu.Unlock()
-		select {
-		case <-ended:
-		case <-timer.C:
-			wait = 0
-		case <-ctx.Done():
-			wait = 0
-		}
-		l.mu.Lock()
-		if wait == 0 {
-			break
+		if err = l.err; !l.busy {
+			l.refresh()
 		}
 	}
-	switch {
-	case l.known != nil:
-		return l.known, nil
-	case l.err != nil:
-		return nil, l.err
-	}
-	return nil, errors.Join(l.of.away(), ctx.Err())
+	return l.known, l.ended, err
 }
 
-// show notes what the client gets.
-func (l *list) show(got *listed) {
+// show returns the list that the client gets now, or nil. The client is told of what differs from it.
+func (l *list) show() *listed {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.shown = new([32]byte)
-	if got != nil {
-		*l.shown = got.digest
+	if l.known != nil {
+		*l.shown = l.known.digest
 	}
+	return l.known
 }
 
 // review fetches the list again, if it was fetched before: it may have changed.
@@ -143,6 +144,12 @@ func (l *list) refresh() {
 	}
 }
 
+// end wakes those who wait for the list. The caller holds the mutex.
+func (l *list) end() {
+	close(l.ended)
+	l.ended = make(chan struct{})
+}
+
 // The pauses between attempts to fetch a list.
 const (
 	firstPause = time.Second
@@ -155,31 +162,36 @@ func (l *list) fetch() {
 		l.mu.Lock()
 		if !l.stale || l.of.c.ctx.Err() != nil {
 			l.busy = false
+			l.end()
 			l.mu.Unlock()
 			return
 		}
 		l.stale = false
 		l.mu.Unlock()
 		got, err := l.of.fetch(l.of.c.ctx, l)
-		l.of.setDown(false)
-		changed := false
+		changed, level := false, zerolog.WarnLevel
 		l.mu.Lock()
+		if l.err != nil || l.of.c.ctx.Err() != nil {
+			level = zerolog.DebugLevel // it was said before, or the client has left
+		}
 		if l.err = err; err == nil {
 			l.known, pause = got, firstPause
-			changed = l.shown != nil && *l.shown != got.digest
+			if changed = l.shown != nil && *l.shown != got.digest; changed {
+				*l.shown = got.digest
+			}
 		} else {
 			l.stale = true
 		}
-		close(l.ended)
-		l.ended = make(chan struct{})
+		l.end()
 		l.mu.Unlock()
+		l.of.c.g.noteDown(l.of.name, nil) // after the end: see await
 		if changed {
 			l.of.c.Notify(l.changed, nil, nil)
 		}
 		if err == nil {
 			continue
 		}
-		l.of.c.g.log.Debug().Str("scope", l.of.c.scope).Str("server", l.of.name).Str("op", l.method).Err(err).Msg("list was not fetched")
+		l.of.c.g.log.WithLevel(level).Str("scope", l.of.c.scope).Str("server", l.of.name).Str("op", l.method).Err(err).Msg("list was not fetched")
 		select {
 		case <-time.After(pause):
 		case <-l.again:
@@ -217,19 +229,22 @@ func (s *served) fetch(ctx context.Context, l *list) (*listed, error) {
 			return nil, err
 		}
 	}
-	var server *mcp.InitializeResult
+	var server json.RawMessage
 	if listing != nil {
-		server = listing.Server
+		server = listing.Verbatim
+		if server == nil && listing.Server != nil {
+			server, _ = mcpserver.Encode(listing.Server)
+		}
 	}
 	return s.newListed(l, mcpserver.ObjectOf(raw), server), nil
 }
 
 // newListed reads the result of a list: the tools that pass the filters, and tools and prompts with their names for clients.
-func (s *served) newListed(of *list, result mcpserver.Object, server *mcp.InitializeResult) *listed {
+func (s *served) newListed(of *list, result mcpserver.Object, server json.RawMessage) *listed {
 	l := &listed{server: server, rest: result.Without(of.items, "nextCursor")}
 	var all []json.RawMessage
 	json.Unmarshal(result[of.items], &all) //nolint:errcheck // then there are none
-	sum := sha256.New()
+	var sums []string
 	for _, raw := range all {
 		one := mcpserver.ObjectOf(raw)
 		name := cmp.Or(one.Text("uri"), one.Text("uriTemplate"), one.Text("name"))
@@ -239,15 +254,27 @@ func (s *served) newListed(of *list, result mcpserver.Object, server *mcp.Initia
 		it := item{name, name, raw}
 		if s.c.g.cfg.Prefixed && (of.items == "tools" || of.items == "prompts") {
 			it.public = toolset.SafeName(s.name, name)
-			if named, err := mcpserver.Encode(it.public); err == nil {
-				if renamed, err := mcpserver.Encode(one.With("name", named)); err == nil {
-					it.raw = renamed
-				}
-			}
+			it.raw, _ = mcpserver.Encode(one.With("name", it.public))
 		}
 		l.items = append(l.items, it)
-		sum.Write(it.raw)
+		sums = append(sums, string(canonical(it.raw)))
 	}
-	l.digest = [32]byte(sum.Sum(nil))
+	slices.Sort(sums)
+	l.digest = sha256.Sum256([]byte(strings.Join(sums, "\n")))
 	return l
+}
+
+// canonical returns JSON in the one form of all texts that say the same.
+func canonical(raw json.RawMessage) []byte {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber() // digits beyond those of a float64 count
+	var value any
+	if decoder.Decode(&value) != nil {
+		return raw
+	}
+	data, err := mcpserver.Encode(value)
+	if err != nil {
+		return raw
+	}
+	return data
 }

@@ -34,7 +34,7 @@ func (c *client) setLevel(r *mcpserver.Request, params mcpserver.Object) (any, e
 	c.logLevel = level
 	c.mu.Unlock()
 	for _, s := range c.servers {
-		if s.isOpen() {
+		if s.isOpen(r.Context) {
 			s.applyLevel(r.Context, s.header(patience))
 		}
 	}
@@ -47,7 +47,7 @@ func (s *served) applyLevel(ctx context.Context, h messages.Header) {
 	s.c.mu.Lock()
 	level := s.c.logLevel
 	s.c.mu.Unlock()
-	if said := s.introduced(); level == "" || said != nil && said.Capabilities != nil && said.Capabilities.Logging == nil {
+	if level == "" {
 		return
 	}
 	s.leveling.Lock()
@@ -55,7 +55,7 @@ func (s *served) applyLevel(ctx context.Context, h messages.Header) {
 	s.mu.Lock()
 	set := s.level == level
 	s.mu.Unlock()
-	if set {
+	if set || capabilitiesIn(s.introduced())["logging"] == nil {
 		return
 	}
 	h.ID = s.c.operationID()
@@ -82,7 +82,7 @@ func (c *client) replaceRoots() {
 		return
 	}
 	for _, s := range c.servers {
-		if s.isOpen() && !s.isShared() {
+		if !s.isShared() && s.isOpen(c.ctx) {
 			if _, err := c.g.do.Do(c.ctx, &messages.SetRoots{Header: s.header(patience), Roots: result.Roots}); err != nil {
 				c.g.log.Debug().Str("scope", c.scope).Str("server", s.name).Err(err).Msg("roots were not set")
 			}

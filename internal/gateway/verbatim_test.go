@@ -19,7 +19,11 @@ import (
 
 // rawServer is a server without an SDK. During a call it sends what no SDK knows, and the result of the call is the answer to
 // its question.
-type rawServer struct{ answers chan string }
+type rawServer struct {
+	answers chan string
+	told    chan string // the parameters of initialize, or nil
+	json    bool        // it answers initialize with JSON
+}
 
 // What the server sends during a call. %s is the token of its progress.
 const (
@@ -44,7 +48,12 @@ func (s *rawServer) receive(line []byte, send func(string)) {
 	case m.ID == nil:
 		return
 	case m.Method == "initialize":
-		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{},"resources":{"subscribe":true}},"serverInfo":{"name":"raw","version":"1"}}`
+		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"later":1},"logging":{},"resources":{"subscribe":true},"tasks":{"list":{}},` +
+			`"experimental":{"x":{"n":12345678901234567890}}},"serverInfo":{"name":"raw","version":"1","later":2},"instructions":"<do>","_meta":{"i":1},"later":3}`
+		select {
+		case s.told <- string(m.Params):
+		default:
+		}
 	case m.Method == "tools/list":
 		result = `{"tools":[{"name":"t","inputSchema":{"type":"object"},"later":1}],"more":{"a":2}}`
 	case m.Method == "tools/call":
@@ -68,7 +77,17 @@ func (s *rawServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return
 	}
+	opens := strings.Contains(string(body), `"initialize"`)
+	if !opens && r.Header.Get("Mcp-Session-Id") != "one" {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
 	w.Header().Set("Mcp-Session-Id", "one")
+	if opens && s.json {
+		w.Header().Set("Content-Type", "application/json")
+		s.receive(body, func(line string) { io.WriteString(w, line) })
+		return
+	}
 	if !strings.Contains(string(body), `"method"`) || !strings.Contains(string(body), `"id"`) {
 		w.WriteHeader(http.StatusAccepted)
 	} else {
@@ -82,7 +101,7 @@ func (s *rawServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // runRawServer runs it over stdio.
 func runRawServer() {
-	s := &rawServer{make(chan string, 1)}
+	s := &rawServer{answers: make(chan string, 1)}
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		go s.receive([]byte(strings.Clone(lines.Text())), func(line string) { os.Stdout.WriteString(line + "\n") })
 	}
@@ -94,7 +113,7 @@ func runRawServer() {
 func TestWhatServersSendGoesThroughAsItIs(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	remote := httptest.NewServer(&rawServer{make(chan string, 1)})
+	remote := httptest.NewServer(&rawServer{answers: make(chan string, 1)})
 	defer remote.Close()
 	for name, server := range map[string]mcpbridge.Server{
 		"stdio": {Name: "s", Command: self, Env: map[string]string{processVar: "raw", "GORACE": "atexit_sleep_ms=0"}},
@@ -104,13 +123,14 @@ func TestWhatServersSendGoesThroughAsItIs(t *testing.T) {
 			w := newWorld(t, nil, server)
 			defer w.stop()
 			r := w.raw()
-			r.ask(`{"jsonrpc":"2.0","id":"open","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"raw","version":"1"}}}`, `"open"`)
+			said := r.ask(`{"jsonrpc":"2.0","id":"open","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"raw","version":"1"}}}`, `"open"`)
+			require.Contains(t, string(said.Result), `"tasks":{"list":{}}`)
 			require.Nil(t, r.ask(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"file:///x"}}`, "1").Error)
-			for range 20 { // at the same time
-				r.send(`{"jsonrpc":"2.0","id":"list","method":"tools/list"}`)
+			for id := range 20 { // at the same time
+				r.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"list %d","method":"tools/list"}`, id))
 			}
 			for range 20 {
-				listed := r.await(func(m *mcpserver.Message) bool { return string(m.ID) == `"list"` })
+				listed := r.await(func(m *mcpserver.Message) bool { return strings.HasPrefix(string(m.ID), `"list `) })
 				require.JSONEq(t, `{"tools":[{"name":"t","inputSchema":{"type":"object"},"later":1}],"more":{"a":2}}`, string(listed.Result))
 			}
 			r.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t","_meta":{"progressToken":"mine"}}}`)
@@ -137,4 +157,34 @@ func members(object string) map[string]string {
 		all[name] = string(value)
 	}
 	return all
+}
+
+// So does what servers and clients say of themselves, also when it comes from the store.
+func TestWhatBothSidesSayOfThemselvesGoesThroughAsItIs(t *testing.T) {
+	for name, json := range map[string]bool{"events": false, "json": true} {
+		t.Run(name, func(t *testing.T) { sayOfThemselves(t, &rawServer{told: make(chan string, 10), json: json}) })
+	}
+}
+
+func sayOfThemselves(t *testing.T, s *rawServer) {
+	remote := httptest.NewServer(s)
+	defer remote.Close()
+	store := &ListStore{t.TempDir()}
+	const hello = `{"jsonrpc":"2.0","id":"open","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"sampling":{"later":1},"tasks":{"x":[]}},` +
+		`"clientInfo":{"name":"raw","version":"1","later":2},"later":3,"_meta":{"progressToken":1}}}`
+	for _, when := range []string{"at first", "from the store"} {
+		t.Run(when, func(t *testing.T) {
+			w := newWorld(t, store, mcpbridge.Server{Name: "s", URL: remote.URL})
+			defer w.stop()
+			r := w.raw()
+			said := r.ask(hello, `"open"`)
+			require.JSONEq(t, `{"protocolVersion":"2025-06-18","capabilities":{"tools":{"later":1,"listChanged":true},"logging":{},`+
+				`"resources":{"subscribe":true,"listChanged":true},"tasks":{"list":{}},"experimental":{"x":{"n":12345678901234567890}}},`+
+				`"serverInfo":{"name":"raw","version":"1","later":2},"instructions":"<do>","_meta":{"i":1},"later":3}`, string(said.Result))
+			require.Contains(t, string(said.Result), "12345678901234567890")
+			require.Nil(t, r.ask(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"file:///x"}}`, "1").Error)
+			require.JSONEq(t, `{"protocolVersion":"2025-06-18","capabilities":{"sampling":{"later":1},"tasks":{"x":[]}},`+
+				`"clientInfo":{"name":"raw","version":"1","later":2},"later":3}`, <-s.told)
+		})
+	}
 }

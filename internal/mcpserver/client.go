@@ -75,10 +75,17 @@ func (c *Client) receive(m *Message) {
 	switch {
 	case m.isRequest():
 		r := &Request{Message: m}
-		r.Context, r.cancel = context.WithCancel(c.Context)
 		c.mu.Lock()
-		c.running[string(m.ID)] = r
+		isRunning := c.running[string(m.ID)] != nil
+		if !isRunning {
+			r.Context, r.cancel = context.WithCancel(c.Context)
+			c.running[string(m.ID)] = r
+		}
 		c.mu.Unlock()
+		if isRunning { // the response would be taken for that to the other one
+			c.link.send(idInUse(), nil)
+			return
+		}
 		go c.respond(r)
 	case m.Method == "notifications/cancelled":
 		c.mu.Lock()
@@ -106,9 +113,7 @@ func (c *Client) respond(r *Request) {
 	defer r.cancel()
 	result, err := c.handle(r)
 	c.mu.Lock()
-	if c.running[string(r.ID)] == r {
-		delete(c.running, string(r.ID))
-	}
+	delete(c.running, string(r.ID))
 	c.mu.Unlock()
 	if r.cancelled.Load() {
 		c.link.finish(r.ID)
@@ -126,6 +131,9 @@ func (c *Client) respond(r *Request) {
 
 // handle returns the result of a request.
 func (c *Client) handle(r *Request) (any, error) {
+	if len(r.Params) > 0 && r.Params[0] != '{' {
+		return nil, Invalid("params: must be an object")
+	}
 	if r.Method == "ping" {
 		return struct{}{}, nil
 	}

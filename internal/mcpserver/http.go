@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"crypto/rand"
 	"crypto/subtle"
-	"errors"
 	"io"
 	"maps"
 	"net"
@@ -37,8 +36,7 @@ func (e *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case !isLocal(r):
 		http.Error(w, "only programs on this machine may use it: the Host or the Origin is another", http.StatusForbidden)
 	case !e.hasToken(r):
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)
+		refuseToken(w, "Bearer")
 	case r.Method == http.MethodPost:
 		e.post(w, r)
 	case r.Method == http.MethodGet || r.Method == http.MethodDelete:
@@ -82,10 +80,30 @@ func isLocal(r *http.Request) bool {
 	return err == nil && u.Host == r.Host
 }
 
-// hasToken reports whether a request carries the token.
+// hasToken reports whether a request carries the token: as a bearer token, or as a password, which browsers ask for.
 func (e *HTTP) hasToken(r *http.Request) bool {
-	given, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	_, given, isBasic := r.BasicAuth()
+	if !isBasic {
+		given, _ = strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	}
 	return e.Token == "" || subtle.ConstantTimeCompare([]byte(given), []byte(e.Token)) == 1
+}
+
+// refuseToken answers a request without the token. challenge says how it may be given.
+func refuseToken(w http.ResponseWriter, challenge string) {
+	w.Header().Set("WWW-Authenticate", challenge)
+	http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)
+}
+
+// Guard returns a handler for pages that people see beside the endpoint. It asks for the token, too.
+func (e *HTTP) Guard(pages http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !e.hasToken(r) {
+			refuseToken(w, `Basic realm="mcpactor: any name, and the token as the password"`)
+			return
+		}
+		pages.ServeHTTP(w, r)
+	})
 }
 
 // linkOf returns the client of a request. If there is none, it answers the request.
@@ -111,34 +129,46 @@ func (e *HTTP) linkOf(w http.ResponseWriter, r *http.Request) *httpLink {
 func (e *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
 	if err != nil {
-		http.Error(w, "the body cannot be read", http.StatusRequestEntityTooLarge)
+		writeMessage(w, http.StatusRequestEntityTooLarge, tooLong())
 		return
 	}
-	batch, err := decode(body)
-	if err != nil {
-		writeMessage(w, http.StatusBadRequest, malformed(errors.New("the body is no JSON-RPC")))
+	batch, refused := decode(body)
+	if len(batch) == 0 {
+		writeMessage(w, http.StatusBadRequest, refused[0])
 		return
 	}
 	var l *httpLink
 	if len(batch) == 1 && batch[0].Method == "initialize" && batch[0].isRequest() && r.Header.Get(headerSession) == "" {
 		l = e.open()
 		w.Header().Set(headerSession, l.id)
-	} else if refused := refuseRevision(batch[0]); refused != nil && r.Header.Get(headerSession) == "" && batch[0].isRequest() {
-		writeMessage(w, http.StatusBadRequest, &Message{ID: batch[0].ID, Error: rpcError(refused)})
+	} else if err := refuseRevision(batch[0]); err != nil && r.Header.Get(headerSession) == "" && batch[0].isRequest() {
+		writeMessage(w, http.StatusBadRequest, &Message{ID: batch[0].ID, Error: rpcError(err)})
 		return
 	} else if l = e.linkOf(w, r); l == nil {
 		return
 	}
 	defer l.use()()
-	s := l.newStream(batch)
+	s, isNew := l.newStream(batch)
+	if !isNew {
+		writeMessage(w, http.StatusBadRequest, idInUse())
+		return
+	}
+	if s != nil {
+		for _, no := range refused {
+			s.put(no)
+		}
+	}
 	for _, m := range batch {
 		l.c.receive(m)
 	}
-	if s == nil {
+	switch {
+	case s != nil:
+		s.serve(w, r, l, 0)
+	case len(refused) > 0:
+		writeMessage(w, http.StatusBadRequest, refused[0])
+	default:
 		w.WriteHeader(http.StatusAccepted)
-		return
 	}
-	s.serve(w, r, l, 0)
 }
 
 func writeMessage(w http.ResponseWriter, status int, m *Message) {
@@ -146,10 +176,6 @@ func writeMessage(w http.ResponseWriter, status int, m *Message) {
 	if err != nil {
 		status = http.StatusInternalServerError
 	}
-	writeJSON(w, status, data)
-}
-
-func writeJSON(w http.ResponseWriter, status int, data []byte) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	w.Write(data) //nolint:errcheck // the client has gone then
@@ -206,6 +232,7 @@ type httpLink struct {
 	requests   map[string]*stream // of the requests that have no response, by their ids
 	streams    map[int]*stream    // that can be resumed
 	answered   []answered         // those of them that have all responses, the newest last
+	size       int                // of these, in bytes
 	standalone *stream            // of what belongs to no request
 }
 

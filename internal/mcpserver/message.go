@@ -4,6 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
@@ -37,34 +41,84 @@ func Encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-// decode returns the messages in a JSON text: one, or those of a batch of protocol 2025-03-26.
-func decode(data []byte) (batch []*Message, err error) {
+// isResponse reports whether a message is a response. Its error may be malformed.
+func (m *Message) isResponse() bool {
+	return m.Method == "" && m.ID != nil && (m.Result != nil || m.Error != nil)
+}
+
+// decode returns the messages in a JSON text: one, or those of a batch, which protocol 2025-03-26 has. refused are the responses to
+// what is no message.
+func decode(data []byte) (messages, refused []*Message) {
+	batch := []json.RawMessage{data}
 	data = bytes.TrimSpace(data)
-	if len(data) > 0 && data[0] == '[' {
-		err = json.Unmarshal(data, &batch)
-	} else {
-		batch = []*Message{{}}
-		err = json.Unmarshal(data, batch[0])
+	isBatch := len(data) > 0 && data[0] == '['
+	switch {
+	case !utf8.Valid(data):
+		return nil, []*Message{unread(jsonrpc.CodeParseError, "the text is not valid UTF-8")}
+	case isBatch && json.Unmarshal(data, &batch) != nil:
+		return nil, []*Message{unread(jsonrpc.CodeParseError, "this is no JSON")}
+	case isBatch && len(batch) == 0:
+		return nil, []*Message{unread(jsonrpc.CodeInvalidRequest, "the batch is empty")}
 	}
-	if err == nil && len(batch) == 0 {
-		err = errors.New("the batch is empty")
-	}
-	for _, m := range batch {
-		if err == nil && m == nil {
-			err = errors.New("a message of the batch is null")
+	for _, one := range batch {
+		m := new(Message)
+		if no := m.read(one); no != nil {
+			refused = append(refused, no)
+		} else {
+			messages = append(messages, m)
 		}
 	}
-	return batch, err
+	return messages, refused
+}
+
+// read reads a message. It returns the response to what is none.
+func (m *Message) read(data []byte) (refused *Message) {
+	err := json.Unmarshal(data, m) // a member of another type than it has leaves the others
+	var other *json.UnmarshalTypeError
+	switch {
+	case err != nil && !errors.As(err, &other):
+		return unread(jsonrpc.CodeParseError, err.Error())
+	case m.isResponse():
+		return nil
+	case m.ID != nil && !isID(m.ID):
+		return unread(jsonrpc.CodeInvalidRequest, "id: must be a string or an integer")
+	case err == nil && m.Version == "2.0" && m.Method != "":
+		if string(m.Params) == "null" {
+			m.Params = nil
+		}
+		return nil
+	}
+	refused = unread(jsonrpc.CodeInvalidRequest, `this is no request of JSON-RPC: it needs "jsonrpc": "2.0", and a method`)
+	if m.ID != nil {
+		refused.ID = m.ID
+	}
+	return refused
+}
+
+// isID reports whether JSON is the id of a request: a string or an integer.
+func isID(id json.RawMessage) bool {
+	number, err := strconv.ParseFloat(string(id), 64)
+	return id[0] == '"' || err == nil && number == math.Trunc(number)
+}
+
+// unread returns the response to what is no message, or to one whose id cannot be used.
+func unread(code int64, text string) *Message {
+	return &Message{ID: json.RawMessage("null"), Error: &jsonrpc.Error{Code: code, Message: text}}
+}
+
+// tooLong returns the response to a message that is too long to be read.
+func tooLong() *Message {
+	return unread(jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message may have %d MiB", maxMessage>>20))
+}
+
+// idInUse returns the response to a request that has the id of another one, which it must not bear.
+func idInUse() *Message {
+	return unread(jsonrpc.CodeInvalidRequest, "id: it is that of a request without a response")
 }
 
 // Invalid returns the error for parameters that are wrong.
 func Invalid(text string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: text}
-}
-
-// malformed returns the response to a message that cannot be read.
-func malformed(err error) *Message {
-	return &Message{ID: json.RawMessage("null"), Error: &jsonrpc.Error{Code: jsonrpc.CodeParseError, Message: err.Error()}}
 }
 
 // Object is a JSON object whose members are as they came.
@@ -85,9 +139,9 @@ func (o Object) Text(name string) (text string) {
 	return text
 }
 
-// With returns the object with a member set.
-func (o Object) With(name string, value json.RawMessage) Object {
-	o[name] = value
+// With returns the object with a member set to a value, which can be encoded as JSON.
+func (o Object) With(name string, value any) Object {
+	o[name], _ = Encode(value)
 	return o
 }
 

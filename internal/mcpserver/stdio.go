@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,40 +14,55 @@ import (
 const maxMessage = 64 << 20
 
 // ServeStdio serves one client until its input ends, or ctx. It returns when the client has left.
-func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, accept func(*Client) Handler) error {
+func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, accept func(*Client) Handler) {
 	c := newClient(&stdioLink{out: out}, accept)
 	defer c.leave()
-	ended := make(chan error, 1)
-	go func() { ended <- c.readLines(in) }()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.readLines(in)
+	}()
 	select {
-	case err := <-ended:
-		return err
+	case <-ended:
 	case <-ctx.Done():
-		return nil
 	}
 }
 
-// readLines takes the messages of each line.
-func (c *Client) readLines(in io.Reader) error {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 64<<10), maxMessage)
-	for lines.Scan() {
-		if len(lines.Bytes()) == 0 {
-			continue
+// readLines takes the messages of each line until the input ends.
+func (c *Client) readLines(in io.Reader) {
+	for lines := bufio.NewReaderSize(in, 64<<10); ; {
+		line, isTooLong, err := readLine(lines)
+		switch line = bytes.TrimSpace(line); {
+		case isTooLong:
+			c.link.send(tooLong(), nil)
+		case len(line) > 0:
+			messages, refused := decode(line)
+			for _, no := range refused {
+				c.link.send(no, nil)
+			}
+			for _, m := range messages {
+				c.receive(m)
+			}
 		}
-		batch, err := decode(lines.Bytes())
 		if err != nil {
-			c.link.send(malformed(err), nil)
-			continue
-		}
-		for _, m := range batch {
-			c.receive(m)
+			return
 		}
 	}
-	if errors.Is(lines.Err(), bufio.ErrTooLong) {
-		return errors.New("the client has sent a message of more than 64 MiB")
+}
+
+// readLine returns the next line, unless it is longer than a message may be. err is that of the input after it.
+func readLine(in *bufio.Reader) (line []byte, isTooLong bool, err error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		if isTooLong = isTooLong || len(line)+len(part) > maxMessage; isTooLong {
+			line = nil
+		} else {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, isTooLong, err
+		}
 	}
-	return nil // its input has ended
 }
 
 // stdioLink is the link to a client that has started this process.

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// primeTime is when a response becomes a stream, whose client can resume it.
-	primeTime = time.Second
+	// beginTime is how long the beginning of a response waits for the rest: to send it by itself would delay short calls.
+	beginTime = 10 * time.Millisecond
 	// keepAlive is how often a stream without messages has a comment, which proxies and clients count as a sign of life.
 	keepAlive = 25 * time.Second
 	// resumeTime is how long a stream can be resumed that has all responses. After it, the next one drops it.
@@ -23,8 +23,8 @@ const (
 	// maxMessages and maxBytes bound what is kept of a stream to be resumed. The last message is kept in any case, which is
 	// the response. On the standalone stream they also bound what nobody has read.
 	maxMessages, maxBytes = 1000, 1 << 20
-	// maxAnswered bounds what is kept of streams that have all responses, in bytes. The last one is kept in any case.
-	maxAnswered = 16 << 20
+	// maxAnswered and maxAnsweredBytes bound what is kept of streams that have all responses. The last one is kept in any case.
+	maxAnswered, maxAnsweredBytes = 200, 16 << 20
 )
 
 // stream is what goes to a client in the response to a POST, or beside them. The client can resume it after its connection has
@@ -46,6 +46,7 @@ type stream struct {
 type answered struct {
 	stream *stream
 	at     time.Time
+	size   int
 }
 
 // put adds a message.
@@ -109,24 +110,29 @@ func (l *httpLink) add(open map[string]bool) *stream {
 	return s
 }
 
-// newStream returns the stream for the responses to requests, or nil if there are none.
-func (l *httpLink) newStream(batch []*Message) *stream {
-	open := map[string]bool{}
-	for _, m := range batch {
-		if m.isRequest() {
-			open[string(m.ID)] = true
-		}
-	}
-	if len(open) == 0 {
-		return nil
-	}
+// newStream returns the stream for the responses to requests, or nil if there are none. areNew is false if one of them has the id of
+// another that has no response.
+func (l *httpLink) newStream(batch []*Message) (s *stream, areNew bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	s := l.add(open)
+	open := map[string]bool{}
+	for _, m := range batch {
+		if !m.isRequest() {
+			continue
+		}
+		if open[string(m.ID)] || l.requests[string(m.ID)] != nil {
+			return nil, false
+		}
+		open[string(m.ID)] = true
+	}
+	if len(open) == 0 {
+		return nil, true
+	}
+	s = l.add(open)
 	for id := range open {
 		l.requests[id] = s
 	}
-	return s
+	return s, true
 }
 
 // resumed returns the stream that a client resumes after an event, and the number of the message that comes next. Without an
@@ -151,102 +157,88 @@ func (l *httpLink) resumed(event string) (s *stream, next int, err error) {
 
 // send puts a message into the stream of a request, or else into the standalone one.
 func (l *httpLink) send(m *Message, of json.RawMessage) {
+	if m.Method == "" {
+		if s := l.take(of); s != nil { // or else nobody waits for it
+			s.put(m)
+			l.close(s, of)
+		}
+		return
+	}
 	l.mu.Lock()
-	s, its := l.requests[string(of)]
+	s := l.requests[string(of)]
 	if s == nil {
 		s = l.standalone
 	}
 	l.mu.Unlock()
-	isResponse := m.Method == ""
-	if isResponse && !its {
-		return // nobody waits for it
-	}
 	s.put(m)
-	if isResponse {
-		l.finish(of)
-	}
 }
 
 // finish notes that a request needs no response any more.
 func (l *httpLink) finish(of json.RawMessage) {
+	if s := l.take(of); s != nil {
+		l.close(s, of)
+	}
+}
+
+// take returns the stream of a request, or nil, and forgets it: the client may use the id again as soon as it has the response.
+func (l *httpLink) take(of json.RawMessage) *stream {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := l.requests[string(of)]
 	delete(l.requests, string(of))
-	if s == nil {
-		return
-	}
+	return s
+}
+
+// close notes that a stream has the response to a request, or will not have it.
+func (l *httpLink) close(s *stream, of json.RawMessage) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	s.mu.Lock()
 	delete(s.open, string(of))
-	last := len(s.open) == 0
+	last, size := len(s.open) == 0, s.size
 	s.wake()
 	s.mu.Unlock()
-	if !last || l.streams[s.number] == nil {
+	if !last {
 		return
 	}
-	now, size := time.Now(), 0
-	l.answered = append(l.answered, answered{s, now})
-	for i, a := range slices.Backward(slices.Clone(l.answered)) {
-		a.stream.mu.Lock()
-		size += a.stream.size
-		a.stream.mu.Unlock()
-		if i < len(l.answered)-1 && (size > maxAnswered || now.Sub(a.at) > resumeTime) {
-			l.forget(a.stream)
-		}
+	now := time.Now()
+	l.answered, l.size = append(l.answered, answered{s, now, size}), l.size+size
+	for len(l.answered) > 1 && (len(l.answered) > maxAnswered || l.size > maxAnsweredBytes || now.Sub(l.answered[0].at) > resumeTime) {
+		first := l.answered[0]
+		delete(l.streams, first.stream.number)
+		l.answered, l.size = l.answered[1:], l.size-first.size
 	}
 }
 
-// forget drops a stream that nobody resumes. The caller holds the mutex.
-func (l *httpLink) forget(s *stream) {
-	delete(l.streams, s.number)
-	l.answered = slices.DeleteFunc(l.answered, func(a answered) bool { return a.stream == s })
-}
-
-// serve writes a stream from a message on, until its end or that of the connection: as JSON if it is one response that has come
-// soon and nothing else, or else as events.
+// serve writes a stream from a message on, until its end or that of the connection.
 func (s *stream) serve(w http.ResponseWriter, r *http.Request, l *httpLink, next int) {
 	replaced := s.read()
 	out := &eventWriter{w: w, out: http.NewResponseController(w), stream: s.number}
-	primes := s.open != nil && r.Header.Get(headerRevision) == Revisions[0] // earlier clients take an event without data for a message
-	pause := keepAlive
+	// Earlier clients take an event without data for a message.
+	out.begin(next, s.open != nil && r.Header.Get(headerRevision) == Revisions[0])
+	pause, beat := beginTime, out.flush
 	if r.Method == http.MethodGet {
-		out.begin(next, primes)
-	} else if primes {
-		pause = primeTime
+		pause = 0
 	}
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
 		messages, first, last := s.take(next)
 		next = first + len(messages)
-		if !out.began && last && next <= 1 {
-			l.mu.Lock()
-			l.forget(s)
-			l.mu.Unlock()
-			if next == 0 { // it was cancelled
-				w.WriteHeader(http.StatusAccepted)
-				return
-			}
-			writeJSON(w, http.StatusOK, messages[0])
-			return
-		}
 		for i, data := range messages {
 			out.event(first+i, data)
+		}
+		if last || out.err != nil {
+			return // which sends what was written
 		}
 		if len(messages) > 0 {
 			out.flush()
 		}
-		if last || out.err != nil {
-			return
-		}
 		select {
 		case <-s.changed:
 		case <-timer.C:
-			if !out.began {
-				out.begin(next, primes)
-			} else {
-				out.comment()
-			}
+			beat()
+			beat = out.comment
 			timer.Reset(keepAlive)
 		case <-replaced:
 			return
@@ -263,26 +255,20 @@ type eventWriter struct {
 	w      http.ResponseWriter
 	out    *http.ResponseController
 	stream int
-	began  bool
 	err    error // of the first write that failed
 }
 
 // begin begins the response, perhaps with an event without data, whose id lets the client resume.
 func (o *eventWriter) begin(next int, prime bool) {
-	o.began = true
 	o.w.Header().Set("Content-Type", "text/event-stream")
 	o.w.Header().Set("Cache-Control", "no-cache, no-transform")
 	o.w.WriteHeader(http.StatusOK)
 	if prime {
 		o.write(fmt.Appendf(nil, "id: %d-%d\ndata: \n\n", o.stream, next))
 	}
-	o.flush()
 }
 
 func (o *eventWriter) event(number int, data []byte) {
-	if !o.began {
-		o.begin(number, false)
-	}
 	o.write(fmt.Appendf(nil, "id: %d-%d\ndata: ", o.stream, number+1), data, []byte("\n\n"))
 }
 

@@ -93,7 +93,7 @@ func TestWhatIsKeptOfStreamsIsBounded(t *testing.T) {
 		defer e.Close()
 		l := e.open()
 		answer := func(id, text string) *stream {
-			s := l.newStream([]*Message{{ID: json.RawMessage(id), Method: "tools/call"}})
+			s, _ := l.newStream([]*Message{{ID: json.RawMessage(id), Method: "tools/call"}})
 			for range 3 * maxMessages {
 				l.send(&Message{Method: "notifications/progress"}, json.RawMessage(id))
 			}
@@ -109,12 +109,12 @@ func TestWhatIsKeptOfStreamsIsBounded(t *testing.T) {
 		_, _, err := l.resumed(strconv.Itoa(first.number) + "-0")
 		require.ErrorContains(t, err, "not kept any more")
 		require.Less(t, len(l.streams), 20)
-		large := answer("40", strings.Repeat("x", 2*maxAnswered))
+		large := answer("40", strings.Repeat("x", 2*maxAnsweredBytes))
 		s, _, err := l.resumed(strconv.Itoa(large.number) + "-0")
 		require.NoError(t, err)
 		messages, _, last := s.take(0)
 		require.True(t, last)
-		require.Greater(t, len(messages[len(messages)-1]), 2*maxAnswered)
+		require.Greater(t, len(messages[len(messages)-1]), 2*maxAnsweredBytes)
 		require.Len(t, l.answered, 1, "it takes the place of all others")
 		time.Sleep(resumeTime + time.Second)
 		answer("50", "small")

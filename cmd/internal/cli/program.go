@@ -42,16 +42,26 @@ func (p *Program) Run(commands any, args []string) (status int) {
 	if err != nil {
 		panic(err) // the tags of commands are wrong
 	}
-	if len(args) > 1 && args[0] == completeCommand {
+	parser.Model.HelpFlag.Hidden = true // who reads the help has found it
+	switch {
+	case len(args) > 1 && args[0] == completeCommand:
 		complete(p.Out, parser.Model.Node, args[1:])
 		return ExitOK
+	case len(args) > 0 && args[0] == "help":
+		args = append(args[1:], "--help")
+	case len(args) == 1 && args[0] == "--version":
+		args = []string{"version"}
 	}
 	command, err := parser.Parse(args)
-	if status >= 0 { // --help
+	switch {
+	case status >= 0: // --help
 		return status
-	}
-	if err != nil {
-		p.Errorf("%v\nRun \"%s --help\" for the usage.", err, p.Name)
+	case err != nil && len(args) == 0:
+		parser.Stdout = p.Err
+		parser.Parse([]string{"--help"}) //nolint:errcheck // it prints the help
+		return ExitUsage
+	case err != nil:
+		p.Errorf("%v\nRun \"%s --help\" for the usage.", err, strings.TrimSpace(p.Name+" "+selected(err)))
 		return ExitUsage
 	}
 	err = command.Run(command)
@@ -69,6 +79,14 @@ func (p *Program) Run(commands any, args []string) (status int) {
 		p.Errorf("%v", err)
 	}
 	return ExitFailed
+}
+
+// selected returns the name of the command whose arguments are wrong, or nothing.
+func selected(err error) string {
+	if wrong, is := errors.AsType[*kong.ParseError](err); is && wrong.Context.Selected() != nil {
+		return wrong.Context.Selected().Name
+	}
+	return ""
 }
 
 // Errorf writes a line to Err, after the name of the program.

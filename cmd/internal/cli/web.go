@@ -29,9 +29,9 @@ type Web struct {
 // Serve starts the server on an address such as "127.0.0.1:8080". The page shows shown, a
 // supervisor or a member of a cluster, and the probes are those of sup. actions says whether the
 // page may close and restart sessions, which it may not if other machines may reach it. Besides IP
-// addresses and localhost, browsers reach the page by the host name in addr only. more adds
-// further handlers. The caller closes it.
-func Serve(addr string, shown debug.Source, sup *supervisor.Supervisor, actions bool, more ...func(*http.ServeMux)) (*Web, error) {
+// addresses and localhost, browsers reach the page by the host name in addr only. around returns
+// the handler for all requests, which gets those of the page and the probes, or is nil. The caller closes it.
+func Serve(addr string, shown debug.Source, sup *supervisor.Supervisor, actions bool, around func(pages http.Handler) http.Handler) (*Web, error) {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, Usagef("--listen: %w", err)
@@ -44,10 +44,11 @@ func Serve(addr string, shown debug.Source, sup *supervisor.Supervisor, actions 
 	mux.Handle("/livez", health.Live(sup))
 	mux.Handle("/readyz", health.Ready(sup))
 	mux.Handle("GET /{$}", http.RedirectHandler(PagePath, http.StatusFound))
-	for _, add := range more {
-		add(mux)
+	handler := http.Handler(mux)
+	if around != nil {
+		handler = around(mux)
 	}
-	w := &Web{Public: public, server: &http.Server{Handler: mux, ReadTimeout: 5 * time.Second}, ended: make(chan struct{})}
+	w := &Web{Public: public, server: &http.Server{Handler: handler, ReadTimeout: 5 * time.Second}, ended: make(chan struct{})}
 	w.server.RegisterOnShutdown(page.Close)
 	at := l.Addr().(*net.TCPAddr)
 	host := at.String()

@@ -37,7 +37,7 @@ func TestWebServesThePageAndTheProbes(t *testing.T) {
 	defer sup.Stop(t.Context())
 	before := goleak.IgnoreCurrent()
 
-	web, err := Serve("127.0.0.1:0", sup, sup, false)
+	web, err := Serve("127.0.0.1:0", sup, sup, false, nil)
 	require.NoError(t, err)
 	require.False(t, web.Public)
 	require.Regexp(t, `^http://127\.0\.0\.1:\d+/debug/mcp/$`, web.URL)
@@ -46,7 +46,7 @@ func TestWebServesThePageAndTheProbes(t *testing.T) {
 		status, _ := get(t, root+path)
 		require.Equal(t, want, status, path)
 	}
-	_, err = Serve(strings.TrimPrefix(root, "http://"), sup, sup, false)
+	_, err = Serve(strings.TrimPrefix(root, "http://"), sup, sup, false, nil)
 	var usage *UsageError
 	require.ErrorAs(t, err, &usage, "the address is in use")
 	require.ErrorContains(t, err, "--listen: ")
@@ -64,7 +64,7 @@ func TestWebServesThePageAndTheProbes(t *testing.T) {
 }
 
 func TestWebThatOtherMachinesMayReachIsPublic(t *testing.T) {
-	web, err := Serve(":0", nil, nil, true)
+	web, err := Serve(":0", nil, nil, true, nil)
 	require.NoError(t, err)
 	defer web.Close()
 	require.True(t, web.Public)

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/toolset"
 )
 
 // The exit statuses of a call.
@@ -30,21 +33,21 @@ const (
 
 // Call is the command that calls one tool.
 type Call struct {
-	Config    string        `required:"" placeholder:"FILE" help:"Configuration file, as for exec."`
+	Config    string        `required:"" placeholder:"FILE" help:"File with the servers, such as .mcp.json."`
 	Inputs    Inputs        `embed:""`
-	Scope     string        `default:"default" help:"Scope of the session. Default: default."`
+	Scope     string        `default:"default" help:"Scope of the session."`
 	JSON      bool          `name:"json" help:"Print the result as JSON."`
-	Timeout   time.Duration `default:"1m" help:"How long the call may take. Default: 1m."`
-	Quiet     time.Duration `help:"End the call when nothing was heard of it for so long. Default: only after --timeout."`
-	LogLevel  string        `default:"error" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: error."`
+	Timeout   time.Duration `default:"1m" help:"How long the call may take."`
+	Quiet     time.Duration `help:"End the call when nothing is heard of it for this long."`
+	LogLevel  string        `default:"error" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`
 	Server    string        `arg:"" help:"Name of the server."`
 	Tool      string        `arg:"" help:"Name of the tool, as the server has it."`
-	Arguments []string      `arg:"" optional:"" placeholder:"KEY=VALUE" help:"Arguments: KEY=VALUE, where the tool says the type, KEY:=JSON, or one JSON object."`
+	Arguments []string      `arg:"" optional:"" placeholder:"KEY=VALUE" help:"KEY=VALUE, of the type that the tool wants; KEY:=JSON; or one JSON object."`
 }
 
 // Help explains the exit status.
 func (*Call) Help() string {
-	return "The exit status is 3 if the tool reports an error, 4 if the call failed and may have run, and 1 if it failed and has not run."
+	return "The exit status is 1 if the call failed and has not run, 3 if the tool reports an error, and 4 if the call failed but may have run."
 }
 
 // Run calls the tool, and prints the result.
@@ -53,23 +56,37 @@ func (cmd *Call) Run(p *cli.Program) error {
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
-	i, err := open(cmd.Config, cmd.Inputs, p, cmd.LogLevel, cmd.Server)
+	i, err := open(cmd.Config, cmd.Inputs, p, cmd.LogLevel, cmd.Timeout)
 	if err != nil {
 		return err
+	}
+	srv, err := serverIn(i.File, cmd.Server)
+	if err != nil {
+		return errors.Join(err, i.stop(closeLimit))
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, cmd.Timeout)
 	defer cancel()
-	done := waiting(p, func() string { return "waiting for " + cmd.Server })
+	var progress atomic.Pointer[messages.Progress]
+	done := waiting(p, func() string { return "waiting for " + cmd.Server + progressIn(progress.Load()) })
 	if mayBeJSON(arguments) {
 		cmd.fit(ctx, i, arguments)
 	}
-	reply, err := i.sup.Client().CallTool(supervisor.WithQuiet(ctx, cmd.Quiet), cmd.Server, cmd.Scope, &mcp.CallToolParams{Name: cmd.Tool, Arguments: arguments})
+	calling := supervisor.WithProgress(supervisor.WithQuiet(ctx, cmd.Quiet), func(p *messages.Progress) { progress.Store(p) })
+	reply, err := i.sup.Client().CallTool(calling, cmd.Server, cmd.Scope, &mcp.CallToolParams{Name: cmd.Tool, Arguments: arguments})
+	unknown := ""
+	failure, failed := errors.AsType[*messages.Failure](err)
+	if err == nil && reply.Result.IsError || failed && (failure.Code == messages.CodeInvalid || failure.Code == messages.CodeServerError) {
+		unknown = cmd.unknown(ctx, i)
+	}
 	done()
 	stopErr := i.stop(closeLimit)
-	if failure, failed := errors.AsType[*messages.Failure](err); failed {
-		p.Errorf("%s", printable(failure.Error()))
+	if unknown != "" {
+		defer p.Errorf("%s", unknown)
+	}
+	if failed {
+		p.Errorf("%s: %s", cmd.Server, causeOf(srv, failure, cmd.Timeout))
 		if failure.MayHaveRun {
 			return cli.Exit(exitMayHaveRun)
 		}
@@ -85,6 +102,41 @@ func (cmd *Call) Run(p *cli.Program) error {
 		return cli.Exit(exitToolError)
 	}
 	return nil
+}
+
+// unknown says that the server has no such tool, and which may be meant. It returns "" if there is one.
+func (cmd *Call) unknown(ctx context.Context, i *instance) string {
+	listed, err := i.sup.Client().ListTools(ctx, cmd.Server, cmd.Scope)
+	if err != nil {
+		return ""
+	}
+	var names []string
+	meant := ""
+	for _, tool := range listed.Result.Tools {
+		switch cmd.Tool {
+		case tool.Name:
+			return ""
+		case toolset.SafeName(cmd.Server, tool.Name): // as the command tools calls it
+			meant = tool.Name
+		}
+		names = append(names, tool.Name)
+	}
+	if meant = cmp.Or(meant, nearest.Of(cmd.Tool, names)); meant == "" {
+		return fmt.Sprintf("%s has no tool %q: mcpactor tools lists those that there are", cmd.Server, cmd.Tool)
+	}
+	return fmt.Sprintf("%s has no tool %q: did you mean %q?", cmd.Server, cmd.Tool, printable(meant))
+}
+
+// progressIn returns what a server says of its progress, as the rest of a line.
+func progressIn(p *messages.Progress) string {
+	if p == nil {
+		return ""
+	}
+	text := fmt.Sprintf(": %v", p.Progress)
+	if p.Total > 0 {
+		text += fmt.Sprintf(" of %v", p.Total)
+	}
+	return fmt.Sprintf("%.60s", strings.TrimSpace(text+" "+printable(p.Message)))
 }
 
 // print prints a result: the texts, and other parts as JSON.
@@ -117,18 +169,17 @@ func visibleOnTerminal(r rune) rune {
 }
 
 // open starts a supervisor for a command that lasts a moment: no session is resumed or left open, and nobody waits for a
-// server that is down. only is the name of the server that is used, or empty.
-func open(path string, given Inputs, p *cli.Program, level, only string) (*instance, error) {
+// server that is down. limit is how long the command waits for a server.
+func open(path string, given Inputs, p *cli.Program, level string, limit time.Duration) (*instance, error) {
+	if limit <= 0 {
+		return nil, cli.Usagef("--timeout: %v is not greater than 0", limit)
+	}
 	file, err := newInputs(given, p).first(path)
 	if err != nil {
 		return nil, err
 	}
 	file.Store, file.Supervisor.LeaveOpen, file.Supervisor.FailFast = "", false, true
-	if only != "" {
-		if _, err := serverIn(file, only); err != nil {
-			return nil, err
-		}
-	}
+	connectWithin(file, limit)
 	return start(path, file, p.Err, level)
 }
 
@@ -140,6 +191,9 @@ func serverIn(file *config.File, name string) (mcpbridge.Server, error) {
 			return srv, nil
 		}
 		names = append(names, srv.Name)
+	}
+	if lacks := leftOut(file, name+"."); len(lacks) > 0 {
+		return mcpbridge.Server{}, cli.Usagef("%s", lacks[0])
 	}
 	if meant := nearest.Of(name, names); meant != "" {
 		return mcpbridge.Server{}, cli.Usagef("there is no server %q: did you mean %q?", name, meant)

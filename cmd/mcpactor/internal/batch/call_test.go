@@ -65,12 +65,25 @@ func TestCallPrintsTheResultAndItsStatusSaysWhatHappened(t *testing.T) {
 	status, _, log = call("onne", "plain")
 	require.Equal(t, cli.ExitUsage, status)
 	require.Contains(t, log, `did you mean "one"?`)
+	for tool, want := range map[string]string{
+		"plian":      "one has no tool \"plian\": did you mean \"plain\"?\n",
+		"one__plain": "one has no tool \"one__plain\": did you mean \"plain\"?\n",
+		"nonsense":   "one has no tool \"nonsense\": mcpactor tools lists those that there are\n",
+	} {
+		status, _, log = call("one", tool)
+		require.NotEqual(t, cli.ExitOK, status)
+		require.True(t, strings.HasSuffix(log, want), log)
+	}
 	status, _, _ = call("one", "given", "b:={")
 	require.Equal(t, cli.ExitUsage, status)
 	e.Inject("tools/call", faults.Cut())
 	status, _, log = call("one", "plain")
 	require.Equal(t, exitMayHaveRun, status)
-	require.Contains(t, log, "lost")
+	require.Contains(t, log, "one: lost: ")
+	require.Contains(t, log, "; the call may have run")
+	status, _, log = call("one", "plain", "--timeout", "0")
+	require.Equal(t, cli.ExitUsage, status)
+	require.Contains(t, log, "--timeout: 0s is not greater than 0")
 }
 
 func TestDoctorHasALineForEachServer(t *testing.T) {
@@ -82,7 +95,7 @@ func TestDoctorHasALineForEachServer(t *testing.T) {
 	require.Len(t, lines, 4)
 	require.Regexp(t, `^bad fails .*unavailable: .*no/such.*; check command`, lines[0])
 	require.Regexp(t, `^down fails .*connection refused; check that it runs, and url$`, lines[1])
-	require.Regexp(t, `^mute fails 3(\.\d+)?s deadline: there was no answer in 3s; run its command by hand to see what it says`, lines[2])
+	require.Regexp(t, `^mute fails [23](\.\d+)?s unavailable: timed out while connecting: .*; run its command by hand to see what it says, or give it more --timeout$`, lines[2])
 	require.Regexp(t, `^one works 20\d\d-\d\d-\d\d 2 tools \S+ test 1$`, lines[3])
 	require.Empty(t, log.String())
 }

@@ -18,15 +18,14 @@ import (
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
 	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/messages"
 )
 
 // Doctor is the command that tries each server.
 type Doctor struct {
-	Config   string        `required:"" placeholder:"FILE" help:"Configuration file, as for exec."`
+	Config   string        `required:"" placeholder:"FILE" help:"File with the servers, such as .mcp.json."`
 	Inputs   Inputs        `embed:""`
-	Timeout  time.Duration `default:"30s" help:"How long to wait for a server. Default: 30s."`
-	LogLevel string        `default:"error" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: error."`
+	Timeout  time.Duration `default:"30s" help:"How long to wait for a server."`
+	LogLevel string        `default:"error" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`
 }
 
 // diagnosis is what was found out about a server.
@@ -39,7 +38,7 @@ type diagnosis struct {
 
 // Run prints a line for each server, and a line for each warning about its configuration. It fails if a server does not work.
 func (cmd *Doctor) Run(p *cli.Program) error {
-	i, err := open(cmd.Config, cmd.Inputs, p, cmd.LogLevel, "")
+	i, err := open(cmd.Config, cmd.Inputs, p, cmd.LogLevel, cmd.Timeout)
 	if err != nil {
 		return err
 	}
@@ -73,7 +72,7 @@ func (cmd *Doctor) Run(p *cli.Program) error {
 		took := d.took.Round(10 * time.Millisecond)
 		if d.err != nil {
 			failed = true
-			fmt.Fprintf(w, "%s\tfails\t\t\t\t%v\t%s\n", srv.Name, took, printable(cmd.advise(srv, d.err)))
+			fmt.Fprintf(w, "%s\tfails\t\t\t\t%v\t%s\n", srv.Name, took, cmd.advise(srv, d))
 			continue
 		}
 		fmt.Fprintf(w, "%s\tworks\t%s\t%s\t%d tools\t%v\t%s\n", srv.Name, d.info.ProtocolVersion, loginOf(srv), d.tools, took, printable(describe(d.info)))
@@ -84,11 +83,9 @@ func (cmd *Doctor) Run(p *cli.Program) error {
 			fmt.Fprintf(p.Out, "%s: %s\n", srv.Name, warning)
 		}
 	}
-	for _, warning := range i.Warnings {
-		if forGo.MatchString(warning.Text) { // its server is not among those above
-			failed = true
-			fmt.Fprintf(p.Out, "%s: %s\n", warning.Field, forUser(warning.Text))
-		}
+	for _, text := range leftOut(i.File, "") { // these servers are not among those above
+		failed = true
+		fmt.Fprintln(p.Out, text)
 	}
 	switch {
 	case err != nil:
@@ -130,33 +127,10 @@ func loginOf(srv mcpbridge.Server) string {
 }
 
 // advise returns why a server fails, and what to change: also where a call might succeed later.
-func (cmd *Doctor) advise(srv mcpbridge.Server, err error) string {
-	failure, ok := errors.AsType[*messages.Failure](err)
-	if !ok || failure.Remedy != "" {
-		return causeOf(err)
-	}
-	remedy := "; run its command by hand to see what it says"
-	if srv.URL != "" {
-		remedy = "; check that it runs, and url"
-	}
-	switch failure.Code {
-	case messages.CodeUnavailable:
-		return causeOf(err) + remedy
-	case messages.CodeDeadline:
-		return fmt.Sprintf("deadline: there was no answer in %v%s, or give it more --timeout", cmd.Timeout, remedy)
-	}
-	return causeOf(err)
-}
-
-// causeOf returns why a server fails, and what to change.
-func causeOf(err error) string {
-	failure, ok := errors.AsType[*messages.Failure](err)
-	if !ok {
-		return err.Error()
-	}
-	text := string(failure.Code) + ": " + failure.Detail
-	if failure.Remedy != "" {
-		text += "; " + failure.Remedy
+func (cmd *Doctor) advise(srv mcpbridge.Server, d diagnosis) string {
+	text := causeOf(srv, d.err, cmd.Timeout)
+	if d.took >= cmd.Timeout-cmd.Timeout/10 { // see connectWithin
+		text += ", or give it more --timeout"
 	}
 	return text
 }

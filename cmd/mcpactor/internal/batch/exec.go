@@ -13,13 +13,13 @@ import (
 
 // Exec is the batch runner.
 type Exec struct {
-	Config      string        `required:"" placeholder:"FILE" help:"Configuration file in JSON or YAML, of mcpactor or of another MCP client. SIGHUP reloads it."`
+	Config      string        `required:"" placeholder:"FILE" help:"File with the servers, such as .mcp.json. SIGHUP reloads it."`
 	Inputs      Inputs        `embed:""`
-	Parallel    int           `default:"1" placeholder:"N" help:"How many requests of the same server and scope run at once. With 1 they run in order. Default: 1."`
+	Parallel    int           `default:"1" placeholder:"N" help:"Requests of the same server and scope that run at once. With 1, the default, they run in order."`
 	Events      bool          `help:"Also print events: what happens to sessions, and the notifications of servers."`
-	Listen      string        `placeholder:"ADDR" help:"Serve a page that shows the sessions live (/debug/mcp/), and the probes /livez and /readyz, at an address such as 127.0.0.1:8080. There is no authentication: use a loopback address, or put a proxy in front of it."`
-	LogLevel    string        `default:"warn" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: warn."`
-	StopTimeout time.Duration `default:"20s" help:"How long closing the sessions may take at the end. Default: 20s."`
+	Listen      string        `placeholder:"ADDR" help:"Show the sessions at /debug/mcp/, and serve the probes /livez and /readyz, at an address such as 127.0.0.1:8080, without authentication."`
+	LogLevel    string        `default:"warn" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`
+	StopTimeout time.Duration `default:"20s" help:"How long closing the sessions may take at the end."`
 }
 
 // Run runs the requests until the end of input or a signal.
@@ -40,7 +40,7 @@ func (cmd *Exec) Run(p *cli.Program) error {
 		return err
 	}
 	if cmd.Listen != "" {
-		web, err := cli.Serve(cmd.Listen, i.sup, i.sup, false)
+		web, err := cli.Serve(cmd.Listen, i.sup, i.sup, false, nil)
 		if err != nil {
 			return errors.Join(err, i.stop(cmd.StopTimeout))
 		}

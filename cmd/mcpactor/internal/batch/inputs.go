@@ -20,7 +20,7 @@ import (
 
 // Inputs has the values of the inputs of a file of VS Code.
 type Inputs struct {
-	Input map[string]string `mapsep:"none" placeholder:"ID=VALUE" help:"Value of an input of a VS Code file."`
+	Input map[string]string `mapsep:"none" placeholder:"ID=VALUE" help:"Value of $${input:ID} in a VS Code file."`
 }
 
 // interrupted is the exit status of a program that was interrupted.
@@ -93,6 +93,16 @@ var forGo = regexp.MustCompile(`"([^"\s]*)": Loader\.Input has to return it`)
 // forUser returns a text of package config for users of this program.
 func forUser(text string) string {
 	return forGo.ReplaceAllString(text, `"$1": give --input $1=VALUE`)
+}
+
+// leftOut says for each input that nobody has supplied which server is left out: for those of one server if it has a name.
+func leftOut(file *config.File, server string) (lines []string) {
+	for _, warning := range file.Warnings {
+		if forGo.MatchString(warning.Text) && strings.Contains(warning.Field, "."+server) {
+			lines = append(lines, warning.Field+": "+forUser(warning.Text))
+		}
+	}
+	return lines
 }
 
 // value returns the value of an input.
@@ -177,7 +187,13 @@ func (i *inputs) restoreIfInterrupted() (stop func()) {
 	}
 }
 
-// Load loads a configuration file for another command. It asks for inputs on a terminal, and logs nothing.
+// Load loads a configuration file for another command. It asks for inputs on a terminal, and says which servers are left out.
 func Load(path string, given Inputs, p *cli.Program) (*config.File, error) {
-	return newInputs(given, p).first(path)
+	file, err := newInputs(given, p).first(path)
+	if err == nil {
+		for _, text := range leftOut(file, "") {
+			p.Errorf("%s", text)
+		}
+	}
+	return file, err
 }

@@ -20,7 +20,7 @@ import (
 // target is a server whose login is meant.
 type target struct {
 	Server string `arg:"" placeholder:"SERVER|URL" help:"URL of the server, or its name in the file."`
-	Config string `placeholder:"FILE" help:"Configuration file, as for exec."`
+	Config string `placeholder:"FILE" help:"File with the servers, such as .mcp.json."`
 	Inputs Inputs `embed:""`
 }
 
@@ -55,17 +55,17 @@ func (t *target) find(p *cli.Program) (srv mcpbridge.Server, said config.OAuth, 
 // Login is the command that logs in to a server.
 type Login struct {
 	target
-	ClientID     string        `name:"client-id" placeholder:"ID" help:"Id of a client that is registered. Default: the file's, or the program registers itself."`
-	ClientSecret string        `env:"MCPACTOR_CLIENT_SECRET" placeholder:"SECRET" help:"Its secret, if it has one. Better in the environment:"`
-	Redirect     string        `placeholder:"URL" help:"Where the browser comes back to. Default: the file's, or http://127.0.0.1:0/callback, with a free port."`
-	Scope        []string      `placeholder:"SCOPE" help:"Ask for a scope besides those of the server."`
-	Timeout      time.Duration `default:"5m" help:"How long to wait for the login. Default: 5m."`
-	LogLevel     string        `default:"error" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: error."`
+	ClientID     string        `name:"client-id" placeholder:"ID" help:"Id of a client that you have registered."`
+	ClientSecret string        `env:"MCPACTOR_CLIENT_SECRET" placeholder:"SECRET" help:"Its secret."`
+	Redirect     string        `placeholder:"URL" help:"Where the browser comes back to. Default: http://127.0.0.1:0/callback, with a free port."`
+	Scope        []string      `placeholder:"SCOPE" help:"Ask for this scope as well."`
+	Timeout      time.Duration `default:"5m" help:"How long to wait for the login."`
+	LogLevel     string        `default:"error" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`
 }
 
 // Help says where the login is kept.
 func (*Login) Help() string {
-	return "The login is kept in the configuration folder of the user, for all commands and processes. They refresh it."
+	return "All commands use the login, which is kept in your configuration folder, and refresh it."
 }
 
 // Run opens a session, for which a person has to log in in the browser.
@@ -101,10 +101,10 @@ func (cmd *Login) Run(p *cli.Program) error {
 	stopErr := i.stop(closeLimit)
 	switch {
 	case d.err != nil && one.Worked():
-		p.Errorf("logged in at %s, but it fails: %s", cmd.Server, printable(causeOf(d.err)))
+		p.Errorf("logged in at %s, but it fails: %s", cmd.Server, causeOf(srv, d.err, cmd.Timeout))
 		return cli.ErrFailed
 	case d.err != nil:
-		p.Errorf("%s: %s", cmd.Server, printable(causeOf(d.err)))
+		p.Errorf("%s: %s", cmd.Server, causeOf(srv, d.err, cmd.Timeout))
 		return cli.ErrFailed
 	case !offered:
 		p.Errorf("%s has no login", cmd.Server)
@@ -128,7 +128,7 @@ type Logout struct{ target }
 
 // Help says what the command does not do.
 func (*Logout) Help() string {
-	return "The tokens are deleted on this machine. A process that runs may use its token until it expires. The authorization server is not told: there, tokens end by themselves, or on its own page."
+	return "This deletes the tokens on this machine. The authorization server is not told: revoke them there if you have to. Until its token expires, a running process may still use it."
 }
 
 // Run forgets the login.

@@ -87,6 +87,9 @@ func (l *toolList) json(out io.Writer) error { return json.NewEncoder(out).Encod
 
 // table writes a line for each tool. It makes the texts of servers safe for a terminal.
 func (l *toolList) table(out io.Writer) error {
+	if len(l.Tools) == 0 {
+		return nil
+	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tSERVER\tTOOL\tABOUT")
 	for _, tool := range l.Tools {

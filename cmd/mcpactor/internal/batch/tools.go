@@ -20,33 +20,24 @@ const closeLimit = 20 * time.Second
 
 // Tools is the command that lists the tools of all servers, or describes some.
 type Tools struct {
-	Name     string        `arg:"" optional:"" help:"A server, whose tools are listed, or a tool, which is described in words."`
-	Config   string        `required:"" placeholder:"FILE" help:"Configuration file, as for exec. The command opens new sessions and closes them; it ignores the store."`
+	Name     string        `arg:"" optional:"" help:"A server, to list its tools, or a tool, to describe it."`
+	Config   string        `required:"" placeholder:"FILE" help:"File with the servers, such as .mcp.json."`
 	Inputs   Inputs        `embed:""`
-	Scope    string        `default:"default" help:"Scope of the sessions. Default: default."`
-	JSON     bool          `name:"json" help:"Print the response of exec to the operation tools, in JSON, instead of a table."`
-	Timeout  time.Duration `default:"30s" help:"How long to wait for the servers. Default: 30s."`
-	LogLevel string        `default:"warn" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: warn."`
+	Scope    string        `default:"default" help:"Scope of the sessions."`
+	JSON     bool          `name:"json" help:"Print JSON with the schemas."`
+	Timeout  time.Duration `default:"30s" help:"How long to wait for the servers."`
+	LogLevel string        `default:"error" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`
 }
 
 // Run prints the tools: all, those of a server, or one in words. It fails if the tools of some server cannot be listed.
 func (cmd *Tools) Run(p *cli.Program) error {
-	if cmd.Timeout <= 0 {
-		return cli.Usagef("--timeout: %v is not greater than 0", cmd.Timeout)
-	}
 	if err := (messages.Key{Scope: cmd.Scope}).Validate(); err != nil {
 		return cli.Usagef("--%w", err)
 	}
-	file, err := newInputs(cmd.Inputs, p).first(cmd.Config)
-	if err != nil {
-		return err
-	}
-	file.Store, file.Supervisor.LeaveOpen = "", false
-	file.Supervisor.FailFast = true // nobody waits here for a server that is down
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	i, err := start(cmd.Config, file, p.Err, cmd.LogLevel)
+	i, err := open(cmd.Config, cmd.Inputs, p, cmd.LogLevel, cmd.Timeout)
 	if err != nil {
 		return err
 	}
@@ -56,7 +47,7 @@ func (cmd *Tools) Run(p *cli.Program) error {
 	done()
 	stopErr := i.stop(closeLimit)
 	if err == nil {
-		err = cmd.print(set, p)
+		err = cmd.print(i, set, p)
 	}
 	if stopErr != nil {
 		return stopErr
@@ -85,10 +76,11 @@ func (cmd *Tools) list(ctx context.Context, i *instance) (*toolset.Set, error) {
 }
 
 // print prints the tools to stdout, and the servers that could not be listed to stderr.
-func (cmd *Tools) print(set *toolset.Set, p *cli.Program) error {
+func (cmd *Tools) print(i *instance, set *toolset.Set, p *cli.Program) error {
 	list := newToolList(set)
 	described, err := list.choose(cmd.Name)
-	if err != nil && len(list.Missing) == 0 {
+	lacks := leftOut(i.File, "")
+	if err != nil && len(list.Missing)+len(lacks) == 0 {
 		return err
 	}
 	write := list.table
@@ -98,13 +90,17 @@ func (cmd *Tools) print(set *toolset.Set, p *cli.Program) error {
 	if cmd.JSON {
 		write = list.json
 	}
-	if err := write(p.Out); err != nil {
-		return err
+	if writing := write(p.Out); writing != nil {
+		return writing
 	}
-	for _, missing := range list.Missing {
-		p.Errorf("%s: %s", missing.Server, printable(missing.Error))
+	for _, missing := range set.Missing {
+		srv, _ := serverIn(i.File, missing.Key.Server)
+		p.Errorf("%s: %s", srv.Name, causeOf(srv, missing, cmd.Timeout))
 	}
-	if len(list.Missing) > 0 {
+	for _, text := range lacks {
+		p.Errorf("%s", text)
+	}
+	if len(set.Missing) > 0 || err != nil {
 		return cli.ErrFailed
 	}
 	return nil

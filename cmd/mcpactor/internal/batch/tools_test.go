@@ -51,17 +51,31 @@ func TestServerThatCannotBeListedFailsTheCommandButHidesNoOtherServer(t *testing
 		began := time.Now()
 		require.Equal(t, cli.ExitFailed, run([]string{"tools", "--config", config, "--log-level", "error", flag}, nil, &out, &log))
 		require.Less(t, time.Since(began), 20*time.Second, "before the timeout")
-		require.Contains(t, log.String(), "mcpactor: bad: tools/list on bad/")
-		require.Regexp(t, `mcpactor: down: tools/list on down/\w+: unavailable: .*connection refused`, log.String())
+		require.Contains(t, log.String(), "mcpactor: bad: unavailable: ")
+		require.Regexp(t, `mcpactor: down: unavailable: .*connection refused; check that it runs, and url\n`, log.String())
 		require.Contains(t, out.String(), "one__a")
 	}
 }
 
-func TestToolsNamesAServerThatDoesNotAnswer(t *testing.T) {
-	config := configured(t, `{"mcpServers": {"mute": {"command": "sleep", "args": ["100"]}}}`)
-	var out, log strings.Builder
-	require.Equal(t, cli.ExitFailed, run([]string{"tools", "--config", config, "--timeout", "300ms"}, nil, &out, &log))
-	require.Regexp(t, `mute: tools/list on mute/default: deadline: the server has not answered initialize within [0-9.]+m?s\n`, log.String())
+// E3: the command does not give up before the server does, so that it has the cause.
+func TestEachCommandSaysWhatAServerDoesInsteadOfAnswering(t *testing.T) {
+	config := configured(t, `{"mcpServers": {"mute": {"command": "sh", "args": ["-c", "echo Listening; sleep 100"]}}}`)
+	for _, args := range [][]string{{"tools"}, {"call", "mute", "x"}, {"doctor"}} {
+		var out, log strings.Builder
+		require.Equal(t, cli.ExitFailed, run(append(args, "--config", config, "--timeout", "2s"), nil, &out, &log))
+		require.Regexp(t, `mute(: | +fails.* )unavailable: timed out while connecting: the server writes text to stdout, and no answer: Listening; run its command by hand`, out.String()+log.String())
+	}
+}
+
+func TestServersWhoseInputsAreMissingAreNamed(t *testing.T) {
+	config := configured(t, fmt.Sprintf(`{"servers": {"one": {"url": %q}, "lacks": {"url": "http://127.0.0.1:1", "headers": {"K": "${input:key}"}}}}`, served(t, newTools("a"))))
+	for _, args := range [][]string{{"tools"}, {"tools", "lacks"}, {"call", "lacks", "x"}} {
+		var out, log strings.Builder
+		status := run(append(args, "--config", config), nil, &out, &log)
+		require.Equal(t, len(args) == 1, status == cli.ExitOK, "the others are listed")
+		require.Equal(t, "mcpactor: servers.lacks.headers.K: the server is left out: it needs the input \"key\": give --input key=VALUE\n", log.String())
+		require.Equal(t, len(args) == 1, strings.Contains(out.String(), "one__a"))
+	}
 }
 
 func TestToolsPrintsTheSameJSONAsExec(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"golang.org/x/term"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/batch"
@@ -33,27 +34,23 @@ import (
 
 // Serve is the command that is an MCP server in front of others.
 type Serve struct {
-	Server   []string          `arg:"" optional:"" passthrough:"" placeholder:"URL|COMMAND" help:"The server: a URL, or a command with its arguments, after --. Its names stay as they are."`
-	Config   string            `placeholder:"FILE" help:"Serve all servers of a configuration file. The names of their tools begin with those of the servers."`
+	Server   []string          `arg:"" optional:"" passthrough:"" placeholder:"URL|COMMAND" help:"The server, after all flags: a URL, or -- and its command. Its tools keep their names."`
+	Config   string            `placeholder:"FILE" help:"Serve all servers of a file such as .mcp.json. Their tools are called SERVER__TOOL."`
 	Inputs   batch.Inputs      `embed:""`
-	Header   map[string]string `mapsep:"none" placeholder:"NAME=VALUE" help:"Header for the server at a URL. $${VAR} is an environment variable."`
-	Share    []string          `placeholder:"SERVER" help:"Let clients share one session of a server that keeps nothing for a client."`
-	Listen   string            `placeholder:"HOST:PORT" help:"Serve streamable HTTP on this machine for several clients, at /mcp, in place of stdio. /debug/mcp/ shows the sessions."`
-	Token    string            `env:"MCPACTOR_SERVE_TOKEN" placeholder:"TOKEN" help:"With --listen: what clients send as a bearer token. Better in the environment:"`
-	Quiet    time.Duration     `help:"End a call when nothing was heard of it for so long: no result, progress or question. Default: the client decides."`
-	NoCache  bool              `help:"Do not keep what the servers list between runs."`
-	LogLevel string            `default:"warn" enum:"debug,info,warn,error" help:"Lowest level that is logged to stderr: debug, info, warn or error. Default: warn."`
+	Header   map[string]string `mapsep:"none" placeholder:"NAME=VALUE" help:"Header for the URL. $${VAR} is an environment variable."`
+	Share    []string          `placeholder:"SERVER" help:"Let all clients share one session of this server."`
+	Listen   string            `placeholder:"HOST:PORT" help:"Serve streamable HTTP at /mcp instead of stdio, and show the sessions at /debug/mcp/."`
+	Token    string            `env:"MCPACTOR_SERVE_TOKEN" placeholder:"TOKEN" help:"Bearer token for --listen."`
+	Quiet    time.Duration     `help:"End a call when nothing is heard of it for this long."`
+	NoCache  bool              `help:"Do not keep the lists of tools on disk."`
+	LogLevel string            `default:"warn" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`
 }
 
 // Help says how clients use the command.
 func (*Serve) Help() string {
-	return `Give it to a client in place of the server:
+	return `In the file of the client, write this in place of the server:
 
-  "command": "mcpactor", "args": ["serve", "--", "npx", "some-server"]
-
-Each client has its own sessions. They are opened on first use, and again when they expire or break.
-
-If the server at a URL asks for a login, the browser opens. With --config, log in before: mcpactor login.`
+  "command": "mcpactor", "args": ["serve", "--", "npx", "some-server"]`
 }
 
 // Run serves until the client has gone, or a signal comes.
@@ -79,7 +76,11 @@ func (cmd *Serve) Run(p *cli.Program) error {
 	if cmd.Listen != "" {
 		return errors.Join(cmd.listen(ctx, p, g), g.Stop())
 	}
-	return errors.Join(mcpserver.ServeStdio(ctx, p.In, p.Out, g.Accept), g.Stop())
+	if in, is := p.In.(*os.File); is && term.IsTerminal(int(in.Fd())) {
+		p.Errorf("a client has to start this: write it into the file of the client (see mcpactor serve --help). ^C ends it here")
+	}
+	mcpserver.ServeStdio(ctx, p.In, p.Out, g.Accept)
+	return g.Stop()
 }
 
 // listen serves clients over HTTP until ctx ends.
@@ -89,7 +90,12 @@ func (cmd *Serve) listen(ctx context.Context, p *cli.Program, g *gateway.Gateway
 		return cli.Usagef("--listen: %q is not on this machine: use 127.0.0.1:PORT", cmd.Listen)
 	}
 	e := &mcpserver.HTTP{Token: cmd.Token, Accept: g.Accept}
-	web, err := cli.Serve(cmd.Listen, g.Supervisor(), g.Supervisor(), false, func(mux *http.ServeMux) { mux.Handle(endpointPath, e) })
+	web, err := cli.Serve(cmd.Listen, g.Supervisor(), g.Supervisor(), false, func(pages http.Handler) http.Handler {
+		mux := http.NewServeMux()
+		mux.Handle(endpointPath, e)
+		mux.Handle("/", e.Guard(pages))
+		return mux
+	})
 	if err != nil {
 		return err
 	}
@@ -106,6 +112,8 @@ func (cmd *Serve) config(p *cli.Program) (cfg gateway.Config, err error) {
 		cmd.Server = cmd.Server[1:]
 	}
 	switch {
+	case len(cmd.Server) > 0 && strings.HasPrefix(cmd.Server[0], "-"): // likewise
+		return cfg, cli.Usagef("unknown flag %s", cmd.Server[0])
 	case cmd.Config == "" && len(cmd.Server) == 0:
 		return cfg, cli.Usagef("give a URL, or a command after --, or --config FILE")
 	case cmd.Config != "" && len(cmd.Server) > 0:
@@ -116,6 +124,9 @@ func (cmd *Serve) config(p *cli.Program) (cfg gateway.Config, err error) {
 		file, err := batch.Load(cmd.Config, cmd.Inputs, p)
 		if err != nil {
 			return cfg, err
+		}
+		if own := startsItself(file.Supervisor.Servers, cmd.Config); own != "" {
+			return cfg, cli.Usagef("--config: %s: server %q is mcpactor serve with this file, and would start itself without end: write it into another file", cmd.Config, own)
 		}
 		cfg = fromFile(file)
 	default:
@@ -161,17 +172,40 @@ func fromFile(file *config.File) gateway.Config {
 	return cfg
 }
 
+// startsItself returns the name of a server that is this program with the file that has the server, or "".
+func startsItself(servers []mcpbridge.Server, path string) string {
+	file, err := os.Stat(path)
+	if err != nil {
+		return ""
+	}
+	for _, srv := range servers {
+		if !slices.Contains(srv.Args, "serve") {
+			continue
+		}
+		for _, argument := range srv.Args {
+			its, err := os.Stat(strings.TrimPrefix(argument, "--config="))
+			if err == nil && os.SameFile(file, its) {
+				return srv.Name
+			}
+		}
+	}
+	return ""
+}
+
 // server returns the server of the command line.
 func (cmd *Serve) server() (mcpbridge.Server, error) {
 	first := cmd.Server[0]
-	if !strings.HasPrefix(first, "http://") && !strings.HasPrefix(first, "https://") {
+	if !strings.HasPrefix(first, "http:") && !strings.HasPrefix(first, "https:") {
 		if len(cmd.Header) > 0 {
 			return mcpbridge.Server{}, cli.Usagef("--header: is for a server at a URL")
 		}
 		// What the client has set for the server is in our environment.
 		return mcpbridge.Server{Name: nameOf(cmd.Server), Command: first, Args: cmd.Server[1:], InheritEnv: true}, nil
 	}
-	if len(cmd.Server) > 1 {
+	switch {
+	case len(cmd.Server) > 1 && strings.HasPrefix(cmd.Server[1], "-"):
+		return mcpbridge.Server{}, cli.Usagef("%s: write flags before the URL", cmd.Server[1])
+	case len(cmd.Server) > 1:
 		return mcpbridge.Server{}, cli.Usagef("give one URL: %q is too much", cmd.Server[1])
 	}
 	u, err := url.Parse(first)

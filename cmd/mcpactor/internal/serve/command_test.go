@@ -2,6 +2,7 @@ package serve
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,6 +69,8 @@ func TestCommandLineNamesWhatIsServed(t *testing.T) {
 	require.Empty(t, cfg.Tools[0].Scope)
 	require.Equal(t, shared, cfg.Tools[1].Scope)
 
+	itself := filepath.Join(t.TempDir(), "itself.json")
+	require.NoError(t, os.WriteFile(itself, fmt.Appendf(nil, `{"mcpServers": {"all": {"command": "mcpactor", "args": ["serve", "--config", %q]}, "one": {"command": "a"}}}`, itself), 0o600))
 	for want, args := range map[string][]string{
 		"give a URL, or a command":      {},
 		"not both":                      {"--config", file, "--", "npx"},
@@ -75,6 +78,10 @@ func TestCommandLineNamesWhatIsServed(t *testing.T) {
 		"is for a server at a URL":      {"--header", "a=b", "--", "npx"},
 		"SERVE_TEST_NOTHING is not set": {"--header", "a=${SERVE_TEST_NOTHING}", "https://example.com"},
 		"give one URL":                  {"https://example.com", "https://example.org"},
+		"the URL is malformed":          {"http:/example.com"},
+		"would start itself":            {"--config", itself},
+		"write flags before the URL":    {"https://example.com", "--header", "a=b"},
+		"unknown flag --nonsense":       {"--nonsense", "--", "npx"},
 	} {
 		_, err := parsed(t, args...)
 		require.ErrorContains(t, err, want)

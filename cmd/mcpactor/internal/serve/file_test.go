@@ -1,0 +1,115 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+)
+
+// recordVar makes the test binary a stdio server, whose tools append their names to the file that it names.
+const recordVar = "MCPACTOR_SERVE_TEST_RECORD"
+
+func TestMain(m *testing.M) {
+	if record := os.Getenv(recordVar); record != "" {
+		runServer(record)
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func runServer(record string) {
+	s := mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, nil)
+	for _, name := range []string{"read", "write", "drop"} {
+		mcp.AddTool(s, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			file, err := os.OpenFile(record, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+			if err != nil {
+				return nil, nil, err
+			}
+			defer file.Close()
+			_, err = fmt.Fprintln(file, name)
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: name}}}, nil, err
+		})
+	}
+	s.Run(context.Background(), &mcp.StdioTransport{})
+}
+
+// served runs the command with a client, which leaves at the end of the test.
+func served(t *testing.T, args ...string) *mcp.ClientSession {
+	in, toServe := io.Pipe()
+	fromServe, out := io.Pipe()
+	status := make(chan int, 1)
+	go func() {
+		var program struct {
+			Serve Serve `cmd:""`
+		}
+		p := &cli.Program{Name: "mcpactor", In: in, Out: out, Err: t.Output()}
+		status <- p.Run(&program, append([]string{"serve", "--no-cache"}, args...))
+		out.Close()
+	}()
+	client := mcp.NewClient(&mcp.Implementation{Name: "tester", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: fromServe, Writer: toServe}, nil)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		session.Close()
+		toServe.Close()
+		require.Equal(t, cli.ExitOK, <-status)
+	})
+	return session
+}
+
+// A client sees the tools that the file leaves to it: those that it hides cannot be called either, by any name. A server that is
+// disabled or broken hides no other.
+func TestFileSaysWhatClientsSee(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	folder := t.TempDir()
+	file, record := filepath.Join(folder, "mcp.json"), filepath.Join(folder, "called")
+	entry := func(filter string) string {
+		return fmt.Sprintf(`{"command": %q, "env": {%q: %q, "GORACE": "atexit_sleep_ms=0"}%s}`, self, recordVar, record, filter)
+	}
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `{"mcpServers": {
+		"all": %s,
+		"allowed": %s,
+		"denied": %s,
+		"excluded": %s,
+		"off": %s,
+		"broken": {"command": "no-such-program"}
+	}}`, entry(""), entry(`, "allow": ["r*"]`), entry(`, "deny": ["w*", "drop"]`), entry(`, "excludeTools": ["write"]`), entry(`, "disabled": true`)), 0o600))
+
+	session := served(t, "--config", file)
+	var names []string
+	for tool, err := range session.Tools(t.Context(), nil) {
+		require.NoError(t, err)
+		names = append(names, tool.Name)
+	}
+	require.ElementsMatch(t, []string{"all__read", "all__write", "all__drop", "allowed__read", "denied__read", "excluded__read", "excluded__drop"}, names)
+
+	for _, hidden := range []string{"allowed__write", "denied__write", "denied__drop", "excluded__write", "off__read", "write", "drop"} {
+		result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: hidden})
+		require.NoError(t, err)
+		require.True(t, result.IsError, hidden)
+		require.Contains(t, result.Content[0].(*mcp.TextContent).Text, "is not known", hidden)
+	}
+	require.NoFileExists(t, record, "nothing has run")
+
+	want := ""
+	for _, shown := range names {
+		result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: shown})
+		require.NoError(t, err)
+		require.False(t, result.IsError, shown)
+		_, tool, _ := strings.Cut(shown, "__")
+		want += tool + "\n"
+	}
+	called, err := os.ReadFile(record)
+	require.NoError(t, err)
+	require.Equal(t, want, string(called))
+}

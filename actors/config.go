@@ -33,6 +33,8 @@ type Config struct {
 
 	FailFast bool // calls fail while their server is down
 
+	Random func() float64 // in [0, 1), for the spread of delays
+
 	IdleTimeout    time.Duration // 0 means never
 	ConnectTimeout time.Duration // of one dial
 	CallTimeout    time.Duration // for operations without a deadline

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"time"
 	"unicode"
@@ -196,7 +197,7 @@ func (c Config) WithDefaults() Config {
 	if c.Strategy == nil {
 		c.Strategy = strategy{
 			base: c.BackoffBase, max: c.BackoffMax,
-			budget: max(0, c.Budget), halfLife: c.BudgetHalfLife, coolDown: c.CoolDown,
+			budget: max(0, c.Budget), halfLife: c.BudgetHalfLife, coolDown: c.CoolDown, random: rand.Float64,
 		}
 	}
 	return c

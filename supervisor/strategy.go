@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors"
@@ -17,6 +16,7 @@ type strategy struct {
 	budget   int           // Budget
 	halfLife time.Duration // BudgetHalfLife
 	coolDown time.Duration // CoolDown
+	random   func() float64
 }
 
 const (
@@ -51,7 +51,8 @@ func (d *decider) Decide(f *actors.Fault, now time.Time) actors.Directive {
 	case f.Class == mcpbridge.Unauthorized, f.Class == mcpbridge.Protocol, f.Class == mcpbridge.Invalid:
 		return actors.Directive{GiveUp: true, Delay: max(d.coolDown, asked), Attempt: attempt}
 	}
-	return actors.Directive{Delay: max(jitter(d.maxDelay(attempt)), asked), Attempt: attempt}
+	jittered := time.Duration(d.random() * float64(d.maxDelay(attempt)))
+	return actors.Directive{Delay: max(jittered, asked), Attempt: attempt}
 }
 
 // decideExpired decides about an MCP session that has expired.
@@ -73,14 +74,6 @@ func (d *decider) maxDelay(attempt int) time.Duration { return min(doubled(d.bas
 // doubled returns base for the first attempt, and twice as much for each later one.
 func doubled(base time.Duration, attempt int) time.Duration {
 	return time.Duration(min(float64(base)*math.Pow(2, float64(attempt-1)), math.MaxInt64/2))
-}
-
-// jitter returns a random duration below most.
-func jitter(most time.Duration) time.Duration {
-	if most <= 0 {
-		return 0
-	}
-	return rand.N(most)
 }
 
 // decaying counts events. Each counts half as much after a half-life.

@@ -324,6 +324,9 @@ func (r *registry) onCloseDue(c actor.Context, closing *closeCommand) {
 		return
 	}
 	for reg := range closing.waiting {
+		if closing.drain.Moves {
+			reg.endLife()
+		}
 		closing.reply.Left = append(closing.reply.Left, messages.Left{Key: reg.key, Reason: "it is still closing"})
 	}
 	for key, more := closing.nextLeftover(); more && len(closing.leftovers) > 0; key, more = closing.nextLeftover() {

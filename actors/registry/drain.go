@@ -73,6 +73,7 @@ func (r *registry) onTerminated(c actor.Context, msg *actor.Terminated) {
 // finishSession removes a session that is closed, and continues what waits for it.
 func (r *registry) finishSession(c actor.Context, msg *contract.SessionClosed) {
 	reg, left, closed := registrationOf(msg.Of), msg.Leftovers, msg.CleanedUp
+	reg.endLife()
 	event := &messages.SessionClosed{Stamp: r.stamp(reg), Lifetime: msg.Lifetime}
 	if len(left) > 0 {
 		event.Cause = left[0].Reason

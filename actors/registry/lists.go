@@ -199,7 +199,9 @@ func (l lister) remember(listing *catalogue.Listing) bool {
 
 // copyOf returns a list for one asker.
 func copyOf(list *catalogue.List, a listAnswer) messages.Result {
-	return list.Copy(&messages.Listing{Server: list.Server, At: list.At, Until: a.Until, Shared: a.Shared, Stale: a.Stale, Down: a.down != nil})
+	return list.Copy(&messages.Listing{
+		Server: list.Server, Verbatim: list.Introduction, At: list.At, Until: a.Until, Shared: a.Shared, Stale: a.Stale, Down: a.down != nil,
+	})
 }
 
 // isOfCaller reports whether the failure of a listing is that of its caller alone.

@@ -100,6 +100,7 @@ var mutations = []mutation{
 	{"the quota of a tenant is not looked at", []change{{inTurns, "if t := l.tenant; t != nil && t.Room() == 0 {", "if t := l.tenant; t != nil && t.Room() < 0 {"}}},
 	{"the cap is not looked at", []change{{inTurns, "			case g.Sessions.Room() == 0:", "			case g.Sessions.Room() < 0:"}}},
 	{"the permits of a place are not looked at", []change{{inTurns, "		if p.permits(now) == 0 {", "		if p.Endpoint.Down && p.permits(now) == 0 {"}}},
+	{"an idle session is evicted after half of its timeout", []change{{"actors/registry/eviction.go", "reg.usedAt.Add(timeout).Sub(now)", "reg.usedAt.Add(timeout / 2).Sub(now)"}}},
 	{"a session that is pinned may be evicted", []change{{"actors/internal/admission/session.go", "	case s.Draining || s.Pinned:", "	case s.Draining:"}}},
 	{"a pin outlives its session", []change{{"actors/internal/admission/session.go", "	s.pin(false)\n", ""}}},
 	{"a second session does not hold the slot", []change{{inGate, "	if s.lent = s.Held && s.controls > 0; s.lent {", "	if s.lent = false; s.lent {"}}},
@@ -138,6 +139,7 @@ var mutations = []mutation{
 	{"one call more than MaxInFlight runs", []change{{inCalls, "if s.running.Count >= s.limits.MaxInFlight {", "if s.running.Count > s.limits.MaxInFlight {"}}},
 	{"a call is replayed twice", []change{{inCall, "case k.Runs-k.unprocessed > 1 ||", "case k.Runs-k.unprocessed > 2 ||"}}},
 	{"a call is replayed although it may not be", []change{{inCall, "	return safe || !known, !known\n", "	return safe || true, !known\n"}}},
+	{"a call that another member has lost is replayed although it may not be", []change{{"actors/registry/calls.go", "	if !again {\n", "	if !again && k.Lost == nil {\n"}}},
 	{"a call that waits has no deadline", []change{{inCalls, "	s.openedUnused = false\n	s.wakeBy(c, k.ParkedUntil())\n", "	s.openedUnused = false\n"}}},
 	{"a call that runs has no deadline", []change{{inDeadline, "		case !k.Replied:\n			s.cutOff(c, k, messages.CodeDeadline, \"\")\n", "		case !k.Replied:\n"}}},
 }

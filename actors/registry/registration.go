@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -26,6 +27,7 @@ type registration struct {
 	key     messages.Key
 	pid     *actor.PID
 	mailbox *mailbox.Mailbox // of the session actor, which takes messages also when that has stopped
+	endLife func()           // see contract.KeyStore
 	server  *server          // as it was configured when the session was spawned
 	decider actors.Decider   // nil before the first fault
 
@@ -210,6 +212,8 @@ func (r *registry) start(c actor.Context, reg *registration, spec session.Spec) 
 	r.gate.Join(&reg.Session, reg.server.turns, reg.tenant.shared())
 	spec.Config, spec.Key, spec.Server, spec.Limits = r.cfg, reg.key, &reg.server.Server, reg.limits
 	spec.Registry, spec.Registration, spec.Bind = r.mailbox, reg, r.owners.bindingOf(reg.key.Scope)
+	life, end := context.WithCancelCause(context.Background())
+	spec.Life, reg.endLife = life, func() { end(contract.ErrLifeOver) }
 	var props *actor.Props
 	props, reg.mailbox = session.Props(spec)
 	reg.pid = c.SpawnPrefix(props, "session")

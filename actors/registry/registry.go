@@ -2,7 +2,6 @@ package registry
 
 import (
 	"cmp"
-	"math/rand/v2"
 	"runtime"
 	"time"
 
@@ -110,7 +109,7 @@ func Start(system *actor.ActorSystem, cfg actors.Config) (pid *actor.PID, free b
 // props returns the Props of the registry that [Start] spawns.
 func props(with actors.Config) *actor.Props {
 	m := new(mailbox.Mailbox)
-	cfg := contract.Config{Config: with, Dispatcher: new(dispatch.Dispatcher), Random: rand.Float64}
+	cfg := contract.Config{Config: with, Dispatcher: new(dispatch.Dispatcher)}
 	return actor.PropsFromProducer(func() actor.Actor {
 		r := newRegistry(&cfg, m)
 		return newIntercepting(r)

@@ -29,7 +29,7 @@ var actions = []action{
 	{"cancel", 12, (*simulation).cancel},
 	{"break a connection", 7, func(s *simulation) {
 		if c := s.anyConn(); c != nil {
-			c.breakOff(s.n(2) == 0)
+			c.breakOff(s.N(2) == 0)
 		}
 	}},
 	{"expire a session", 5, func(s *simulation) {
@@ -41,13 +41,13 @@ var actions = []action{
 	{"outage", 10, func(s *simulation) {
 		if at := s.anyAddress(); at != nil {
 			at.down = !at.down
-			s.logf("%s is down: %v", at.name, at.down)
+			s.Logf("%s is down: %v", at.name, at.down)
 		}
 	}},
 	{"front", 2, func(s *simulation) {
 		if at := s.anyAddress(); at != nil {
 			at.front = !at.front
-			s.logf("%s has a front: %v", at.name, at.front)
+			s.Logf("%s has a front: %v", at.name, at.front)
 		}
 	}},
 	{"another operation", 6, (*simulation).otherOperation},
@@ -67,7 +67,7 @@ var actions = []action{
 	}},
 	{"pin", 4, func(s *simulation) {
 		key := s.anyKey()
-		s.pin(s.supervisorFor(key), key, s.n(2) == 1)
+		s.pin(s.supervisorFor(key), key, s.N(2) == 1)
 	}},
 	{"cancel a scope", 2, func(s *simulation) {
 		s.send(s.anySupervisor(), &messages.CancelScope{Scope: s.anyKey().Scope, ID: s.nextID()}, s.nextID(), time.Second, nil)
@@ -75,8 +75,8 @@ var actions = []action{
 	{"bind", 4, (*simulation).bind},
 	{"end a process", 4, func(s *simulation) {
 		if len(s.processes) > 0 {
-			if p := s.processes[s.n(len(s.processes))]; !p.dead {
-				s.logf("%s ends", p.name)
+			if p := s.processes[s.N(len(s.processes))]; !p.dead {
+				s.Logf("%s ends", p.name)
 				p.die()
 			}
 		}
@@ -100,14 +100,14 @@ var actions = []action{
 	{"kill a process", 2, (*simulation).killOne},
 	{"restart a supervisor", 2, (*simulation).restartOne},
 	{"move a scope", 4, func(s *simulation) {
-		if scope := scopes[s.n(len(scopes))]; s.isCluster {
-			s.move(scope, s.n(4) > 0)
+		if scope := scopes[s.N(len(scopes))]; s.isCluster {
+			s.move(scope, s.N(4) > 0)
 		}
 	}},
 	{"plant a bug", 1, func(s *simulation) {
 		if s.bugs < 3 {
 			s.bugs++
-			s.plantedIn = 1 + s.n(30)
+			s.plantedIn = 1 + s.N(30)
 		}
 	}},
 }
@@ -121,43 +121,43 @@ var actionWeights = func() (weights []int) {
 
 // act does the next action, and then some steps.
 func (s *simulation) act() {
-	s.part()
+	s.Part()
 	s.rest()
-	a := actions[s.weighted(actionWeights)]
-	s.logf("== %s", a.name)
+	a := actions[s.Weighted(actionWeights)]
+	s.Logf("== %s", a.name)
 	a.do(s)
-	switch s.n(4) {
+	switch s.N(4) {
 	case 0:
-		for s.intact() && s.step(s.isReady) {
+		for s.Intact() && s.step(s.isReady) {
 			s.afterStep()
 		}
 	case 1:
-		s.some(1 + s.n(6))
+		s.some(1 + s.N(6))
 	case 2:
-		s.some(1 + s.n(40))
+		s.some(1 + s.N(40))
 	}
-	if s.rarely(2, 8) == 1 {
+	if s.Rarely(2, 8) == 1 {
 		s.tick()
 	}
 }
 
 // some takes some steps.
 func (s *simulation) some(steps int) {
-	for ; steps > 0 && s.intact() && s.step(s.isReady); steps-- {
+	for ; steps > 0 && s.Intact() && s.step(s.isReady); steps-- {
 		s.afterStep()
 	}
 }
 
-func (s *simulation) anyServer() string { return serverNames[s.n(len(serverNames))] }
+func (s *simulation) anyServer() string { return serverNames[s.N(len(serverNames))] }
 
 func (s *simulation) anyKey() messages.Key {
-	return messages.Key{Server: s.anyServer(), Scope: scopes[s.n(len(scopes))]}
+	return messages.Key{Server: s.anyServer(), Scope: scopes[s.N(len(scopes))]}
 }
 
 // anyConn returns a connection that is open, or nil.
 func (s *simulation) anyConn() *simConn {
 	open := slices.DeleteFunc(slices.Clone(s.world.conns), (*simConn).gone)
-	at := s.n(max(1, len(open)))
+	at := s.N(max(1, len(open)))
 	if len(open) == 0 {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (s *simulation) anyAddress() *address {
 			}
 		}
 	}
-	at := s.n(max(1, len(all)))
+	at := s.N(max(1, len(all)))
 	if len(all) == 0 {
 		return nil
 	}
@@ -182,10 +182,10 @@ func (s *simulation) anyAddress() *address {
 }
 
 func (s *simulation) letTimePass() {
-	d := []time.Duration{20, 200, 1500, 6000, 31000}[s.n(5)] * time.Millisecond
-	works := s.n(2) == 0
-	s.logf("%v pass", d)
-	for until := time.Now().Add(d); s.intact() && time.Until(until) > 0; {
+	d := []time.Duration{20, 200, 1500, 6000, 31000}[s.N(5)] * time.Millisecond
+	works := s.N(2) == 0
+	s.Logf("%v pass", d)
+	for until := time.Now().Add(d); s.Intact() && time.Until(until) > 0; {
 		s.passTo(until, works)
 	}
 }
@@ -194,9 +194,9 @@ func (s *simulation) cancel() {
 	if len(s.commands) == 0 {
 		return
 	}
-	back := s.choose(len(s.commands), func(r *random) int { return min(r.IntN(len(s.commands)), r.IntN(8)) })
+	back := s.Choose(len(s.commands), func(r *random) int { return min(r.IntN(len(s.commands)), r.IntN(8)) })
 	if op, is := s.commands[len(s.commands)-1-back].message.(messages.Operation); is {
-		s.logf("%s is cancelled", op.RequestID())
+		s.Logf("%s is cancelled", op.RequestID())
 		cmd := &messages.Cancel{Key: op.Head().Key, ID: op.RequestID()}
 		s.system.Root.Send(s.commands[len(s.commands)-1-back].at.pid, cmd)
 		s.router.cancel(cmd)
@@ -207,7 +207,7 @@ func (s *simulation) otherOperation() {
 	h := s.header(s.anyKey())
 	subscriber := s.process("subscriber").pid
 	var op messages.Operation
-	switch s.n(11) {
+	switch s.N(11) {
 	case 0:
 		op = &messages.Open{Header: h}
 	case 1:
@@ -225,7 +225,7 @@ func (s *simulation) otherOperation() {
 	case 6:
 		op = &messages.ReadResource{Header: h, Params: &mcp.ReadResourceParams{URI: "file:///a"}}
 	case 7:
-		op = &messages.Custom{Header: h, Name: []string{"acme/do", "acme/unknown"}[s.rarely(2, 4)]}
+		op = &messages.Custom{Header: h, Name: []string{"acme/do", "acme/unknown"}[s.Rarely(2, 4)]}
 	case 8, 9:
 		op = &messages.ListTools{Header: h, Shared: true}
 	case 10:
@@ -247,14 +247,14 @@ func (s *simulation) crowd() {
 		call(crowded, fmt.Sprintf("crowd-%s-%0*d", id, 1+i%4/2, i))
 	}
 	for _, server := range serverNames {
-		call(server, scopes[s.n(len(scopes))])
+		call(server, scopes[s.N(len(scopes))])
 	}
 }
 
 func (s *simulation) close() {
-	key, now, id := s.anyKey(), s.n(2) == 1, s.nextID()
+	key, now, id := s.anyKey(), s.N(2) == 1, s.nextID()
 	var cmd messages.Command
-	switch s.n(5) {
+	switch s.N(5) {
 	case 0:
 		cmd = &messages.CloseSession{ID: id, Key: key, Now: now}
 	case 1:
@@ -281,9 +281,9 @@ func (s *simulation) pin(to *supervisor, key messages.Key, release bool) {
 
 // tail follows the stderr of a server, or ends that.
 func (s *simulation) tail() {
-	key := messages.Key{Server: "command", Scope: scopes[s.n(len(scopes))]}
+	key := messages.Key{Server: "command", Scope: scopes[s.N(len(scopes))]}
 	cmd := &messages.Tail{Key: key, ID: s.nextID()}
-	if s.n(4) > 0 {
+	if s.N(4) > 0 {
 		cmd.Subscriber = s.process("subscriber").pid
 	}
 	s.send(s.supervisorFor(key), cmd, cmd.ID, time.Second, nil)
@@ -294,19 +294,20 @@ func (s *simulation) tail() {
 func (s *simulation) stopActor() {
 	p := s.anySupervisor()
 	all := slices.SortedFunc(maps.Values(p.registry.registrations), func(a, b *registration) int { return cmp.Compare(a.serial, b.serial) })
-	if at := s.n(max(1, len(all))); s.meddles && len(all) > 0 {
-		s.crossed("user code has stopped an actor")
+	if at := s.N(max(1, len(all))); s.meddles && len(all) > 0 {
+		s.Crossed("user code has stopped an actor")
 		s.meddledWith[all[at].key] = true
+		s.outlived = s.outlived || all[at].Dialing
 		s.system.Root.Stop(all[at].pid)
 	}
 }
 
 func (s *simulation) bind() {
 	cmd := &messages.Bind{Scope: s.anyKey().Scope, ID: s.nextID()}
-	if s.n(3) > 0 {
+	if s.N(3) > 0 {
 		cmd.Owner = s.process("owner").pid
 	}
-	if s.n(3) == 1 {
+	if s.N(3) == 1 {
 		cmd.Handler = s.process("handler").pid
 	}
 	s.send(s.anySupervisor(), cmd, cmd.ID, time.Second, nil)
@@ -317,7 +318,7 @@ func (s *simulation) reload() {
 	if slices.ContainsFunc(s.living(), func(p *supervisor) bool {
 		return slices.ContainsFunc(slices.Collect(maps.Values(p.registry.registrations)), (*registration).Queued)
 	}) {
-		s.crossed("a reload with sessions that are queued")
+		s.Crossed("a reload with sessions that are queued")
 	}
 	name := s.anyServer()
 	servers := map[string]mcpbridge.Server{}
@@ -328,10 +329,10 @@ func (s *simulation) reload() {
 	if !there {
 		srv = s.newServer(name, 0)
 	}
-	switch s.n(4) {
+	switch s.N(4) {
 	case 0: // its limits
-		srv.Limits.MaxDials = 1 + s.n(2)
-		srv.Limits.MaxSessions = s.n(3)
+		srv.Limits.MaxDials = 1 + s.N(2)
+		srv.Limits.MaxSessions = s.N(3)
 		servers[name] = srv
 	case 1:
 		s.version++
@@ -345,7 +346,9 @@ func (s *simulation) reload() {
 		servers[name] = srv
 	}
 	s.world.changed[name] = true
-	s.excuse("its server was changed", func(of *served) bool { return of.key.Server == name && (s.isKept(of) || s.isLeaving(of)) })
+	s.excuse("its server was changed", func(of *served) bool {
+		return of.key.Server == name && (s.isKept(of) || s.isLeaving(of) || s.isLeftover(of))
+	})
 	list := []mcpbridge.Server{}
 	for _, name := range serverNames {
 		if srv, there := servers[name]; there {

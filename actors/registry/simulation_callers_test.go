@@ -19,6 +19,7 @@ import (
 
 // command is a message that must have one reply, and the process that gets it.
 type command struct {
+	quiet
 	s       *simulation
 	pid     *actor.PID
 	message any
@@ -45,9 +46,9 @@ func (k *command) SendUserMessage(_ *actor.PID, message any) {
 	}
 	s.unanswered--
 	if f, failed := message.(*messages.Failure); failed {
-		s.logf("%v failed: %s %q, may have run %v, replayed %v, attempt %d", k, f.Code, f.Detail, f.MayHaveRun, f.Replayed, f.Attempt)
+		s.Logf("%v failed: %s %q, may have run %v, replayed %v, attempt %d", k, f.Code, f.Detail, f.MayHaveRun, f.Replayed, f.Attempt)
 	} else {
-		s.logf("%v has %T", k, message)
+		s.Logf("%v has %T", k, message)
 	}
 	if over := time.Since(k.by) - s.late; over > 0 {
 		s.violate("a late reply", "%v has its reply %v too late: %T", k, over, message)
@@ -57,14 +58,12 @@ func (k *command) SendUserMessage(_ *actor.PID, message any) {
 	}
 }
 
-// SendSystemMessage does nothing.
-func (*command) SendSystemMessage(*actor.PID, any) {}
+// quiet is the part of a process of the engine that does nothing.
+type quiet struct{}
 
-// Stop does nothing.
-func (*command) Stop(*actor.PID) {}
-
-// Prompt is for relay.Post.
-func (*command) Prompt() {}
+func (quiet) SendSystemMessage(*actor.PID, any) {}
+func (quiet) Stop(*actor.PID)                   {}
+func (quiet) Prompt()                           {} // for relay.Post
 
 // send sends a command to a supervisor, which must have its reply within some time.
 func (s *simulation) send(to *supervisor, message any, id string, within time.Duration, then func(reply any)) *command {
@@ -72,9 +71,9 @@ func (s *simulation) send(to *supervisor, message any, id string, within time.Du
 	s.commands = append(s.commands, k)
 	s.unanswered++
 	k.pid = s.register(k)
-	s.logf("%v is sent to %s", k, to.cfg.Name)
+	s.Logf("%v is sent to %s", k, to.cfg.Name)
 	op, is := message.(messages.Operation)
-	if is && s.rarely(2, 6) == 1 { // as a client does
+	if is && s.Rarely(2, 6) == 1 { // as a client does
 		call := &protocol.ClientCall{Op: op}
 		call.Values.Hold(context.WithValue(context.Background(), valueKey{}, id))
 		k.then = func(reply any) {
@@ -110,17 +109,17 @@ func (s *simulation) do(op messages.Operation, then func(reply any)) *command {
 // header returns the header of the next operation.
 func (s *simulation) header(key messages.Key) messages.Header {
 	h := messages.Header{Key: key, ID: s.nextID()}
-	if s.rarely(2, 4) == 1 {
-		h.Deadline = time.Now().Add(time.Duration(1+s.n(5000)) * time.Millisecond)
+	if s.Rarely(2, 4) == 1 {
+		h.Deadline = time.Now().Add(time.Duration(1+s.N(5000)) * time.Millisecond)
 	}
-	if s.rarely(2, 12) == 1 {
-		h.WaitUntil = time.Now().Add(time.Duration(s.n(1000)) * time.Millisecond)
+	if s.Rarely(2, 12) == 1 {
+		h.WaitUntil = time.Now().Add(time.Duration(s.N(1000)) * time.Millisecond)
 	}
-	h.Replay = messages.Replay(s.rarely(3, 2))
-	if s.rarely(2, 6) == 1 {
+	h.Replay = messages.Replay(s.Rarely(3, 2))
+	if s.Rarely(2, 6) == 1 {
 		h.Owner = s.process("owner").pid
 	}
-	if s.rarely(2, 8) == 1 {
+	if s.Rarely(2, 8) == 1 {
 		h.Handler = s.process("handler").pid
 	}
 	return h
@@ -130,7 +129,7 @@ func (s *simulation) nextID() string { return fmt.Sprintf("c%03d", len(s.command
 
 // newCall returns a call of a tool, which may be annotated as safe.
 func (s *simulation) newCall(key messages.Key) *messages.CallTool {
-	return &messages.CallTool{Header: s.header(key), Params: &mcp.CallToolParams{Name: []string{"tool", "tool/safe"}[s.n(2)]}}
+	return &messages.CallTool{Header: s.header(key), Params: &mcp.CallToolParams{Name: []string{"tool", "tool/safe"}[s.N(2)]}}
 }
 
 // serially sends calls of a scope that nobody else uses, each after the reply to the one before: there is never more
@@ -139,10 +138,11 @@ func (s *simulation) serially(n int, key messages.Key) {
 	if n == 0 || s.isStopping {
 		return
 	}
-	op := s.newCall(key)
+	op, listings, isListing := s.newCall(key), s.listings[key], s.isListing(key)
 	s.do(op, func(reply any) {
+		isAlone := !isListing && listings == s.listings[key] && !s.isListing(key)
 		switch f, failed := reply.(*messages.Failure); {
-		case failed && f.Code == messages.CodeBusy && strings.Contains(f.Detail, "this session"):
+		case failed && f.Code == messages.CodeBusy && strings.Contains(f.Detail, "this session") && isAlone:
 			s.violate("busy with one call", "%s: one call after the other is busy: %s", op.ID, f.Detail)
 		case failed && f.Code == messages.CodeClosed && f.MayHaveRun:
 			return
@@ -151,8 +151,21 @@ func (s *simulation) serially(n int, key messages.Key) {
 	})
 }
 
+// isListing reports whether the catalogue lists on the session of a key, which was idle.
+func (s *simulation) isListing(key messages.Key) bool {
+	for _, p := range s.living() {
+		for of, k := range p.registry.calls {
+			if asks, _ := contract.AsksCatalogue(k.Op); asks && of.session.key == key {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // process is an actor of a caller: an owner of scopes and calls, a handler of questions, or a subscriber.
 type process struct {
+	quiet
 	s        *simulation
 	name     string
 	pid      *actor.PID
@@ -162,7 +175,7 @@ type process struct {
 
 // process returns a process of a kind, which it makes now and then.
 func (s *simulation) process(kind string) *process {
-	at := s.n(3)
+	at := s.N(3)
 	n := 0
 	for _, p := range s.processes {
 		if !p.dead && strings.HasPrefix(p.name, kind) {
@@ -182,7 +195,7 @@ func (s *simulation) process(kind string) *process {
 func (p *process) SendUserMessage(_ *actor.PID, message any) {
 	_, message, sender := actor.UnwrapEnvelope(message)
 	if line, is := message.(*messages.StderrLine); is {
-		p.s.crossed("a line of stderr reached its subscriber")
+		p.s.Crossed("a line of stderr reached its subscriber")
 		if line.Key.Server != "command" {
 			p.s.violate("a line of another server", "%s", line.Key)
 		}
@@ -195,10 +208,10 @@ func (p *process) SendUserMessage(_ *actor.PID, message any) {
 	if _, asked := message.(messages.Request); !asked {
 		return
 	}
-	p.s.crossed("a question reached its handler")
+	p.s.Crossed("a question reached its handler")
 	go func() {
 		p.s.work(nil, context.Background(), p.name+" answers", nil)
-		switch p.s.n(4) {
+		switch p.s.N(4) {
 		case 0, 1:
 			p.s.system.Root.Send(sender, &messages.Elicited{Result: &mcp.ElicitResult{Action: "accept"}})
 		case 2:
@@ -225,12 +238,6 @@ func (p *process) SendSystemMessage(_ *actor.PID, message any) {
 	}
 }
 
-// Stop does nothing.
-func (*process) Stop(*actor.PID) {}
-
-// Prompt is for relay.Post.
-func (*process) Prompt() {}
-
 // die ends the process, and tells those who watch it.
 func (p *process) die() {
 	p.dead = true
@@ -250,7 +257,7 @@ func (p *supervisor) intercept(next actors.Runner) actors.Runner {
 		p.work(ctx, label, nil)
 		how := 0
 		if !s.healed {
-			how = s.rarely(8, 3)
+			how = s.Rarely(8, 3)
 		}
 		switch how {
 		case 1:
@@ -287,13 +294,13 @@ func (p patience) Decider(messages.Key) actors.Decider { return p }
 // Decide restarts the session at once or later, or gives up. It may panic.
 func (p patience) Decide(f *actors.Fault, _ time.Time) actors.Directive {
 	s := p.s
-	delay := time.Duration(s.n(4)) * 100 * time.Millisecond
+	delay := time.Duration(s.N(4)) * 100 * time.Millisecond
 	switch {
 	case s.healed:
-	case s.rarely(2, 40) == 1:
+	case s.Rarely(2, 40) == 1:
 		panic(planted)
-	case s.rarely(2, 8) == 1:
-		s.crossed("a session was given up")
+	case s.Rarely(2, 8) == 1:
+		s.Crossed("a session was given up")
 		return actors.Directive{GiveUp: true, Delay: 2 * time.Second, Attempt: 1}
 	}
 	return actors.Directive{Delay: delay, Attempt: 1}
@@ -327,7 +334,7 @@ func (s *simulation) checkList(k *command, op messages.Operation) {
 		shared = reply.Listing != nil && reply.Listing.Shared
 	}
 	if shared {
-		s.crossed("a list was shared")
+		s.Crossed("a list was shared")
 	}
 	key := op.Head().Key
 	for _, name := range names {
@@ -346,7 +353,7 @@ func (s *simulation) checkReply(k *command) {
 	case *messages.Subscribe, *messages.Unsubscribe, *messages.SetLogLevel:
 		return // they are put back in each new session
 	}
-	if !is || s.twice[k.id] || s.lost[k.id] {
+	if !is || s.twice[k.id] {
 		return
 	}
 	if asks, _ := contract.AsksCatalogue(op); asks { // it may list more than once, on several sessions
@@ -355,6 +362,14 @@ func (s *simulation) checkReply(k *command) {
 	}
 	executed, replayed := s.world.executed[k.id], false
 	call, isCall := op.(*messages.CallTool)
+	safe := isCall && strings.HasSuffix(call.Params.Name, "/safe") || op.Idempotent()
+	may := op.Head().Replay == messages.ReplayAlways || op.Head().Replay == messages.ReplaySafe && safe
+	if s.lost[k.id] { // nobody knows how often it ran on the process that had it
+		if executed > 1 && !may {
+			s.violate("a replay that is not allowed", "%v ran %d times, also on another process", k, executed)
+		}
+		return
+	}
 	switch reply := k.replies[0].(type) {
 	case *messages.ToolResult:
 		replayed = reply.Replayed
@@ -378,8 +393,6 @@ func (s *simulation) checkReply(k *command) {
 			s.violate("MayHaveRun is wrong", "%v is said to may have run, and was never sent", k)
 		}
 	}
-	safe := isCall && strings.HasSuffix(call.Params.Name, "/safe") || op.Idempotent()
-	may := op.Head().Replay == messages.ReplayAlways || op.Head().Replay == messages.ReplaySafe && safe
 	if f, failed := k.replies[0].(*messages.Failure); failed && strings.Contains(f.Detail, "did not return") {
 		replayed = replayed || executed == 2 // the interceptors know, and have not said
 	}

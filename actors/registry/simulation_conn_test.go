@@ -9,6 +9,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -24,6 +25,7 @@ type simConn struct {
 	attached bool
 	listed   bool // the tools
 	broken   bool
+	closing  bool // it settles no doubt any more
 	ended    bool // closed or detached
 	told     bool // of the end
 	faulty   bool // there was a cause to restart its session
@@ -90,6 +92,9 @@ func (c *simConn) Do(ctx context.Context, op messages.Operation) (messages.Resul
 	if of, is := ctx.Value(valueKey{}).(string); is && of != id {
 		s.violate("the context of another caller", "%s has that of %s", id, of)
 	}
+	if asks, _ := contract.AsksCatalogue(op); asks {
+		s.listings[c.key]++
+	}
 	_, isOpen := op.(*messages.Open)
 	_, isCall := op.(*messages.CallTool)
 	if _, isPing := op.(*messages.Ping); isPing {
@@ -101,7 +106,7 @@ func (c *simConn) Do(ctx context.Context, op messages.Operation) (messages.Resul
 		}()
 	}
 	c.p.work(ctx, label, nil)
-	if c.Resume() == nil && s.rarely(2, 4) == 1 {
+	if c.Resume() == nil && s.Rarely(2, 4) == 1 {
 		c.req.Stderr.Put(func() string { return label })
 	}
 	if isOpen {
@@ -134,7 +139,7 @@ func (c *simConn) Do(ctx context.Context, op messages.Operation) (messages.Resul
 		return nil, cut()
 	case c.of.at.front:
 		c.unheard = true
-		if isCall && s.n(2) == 1 {
+		if isCall && s.N(2) == 1 {
 			c.execute(op)
 		}
 		return nil, refusal(mcpbridge.ServerError, mcpbridge.Unheard, true)
@@ -171,7 +176,7 @@ func (c *simConn) Do(ctx context.Context, op messages.Operation) (messages.Resul
 	case requestAsks:
 		if c.req.Ask != nil {
 			var of messages.Operation
-			if s.n(2) == 1 {
+			if s.N(2) == 1 {
 				of = op
 			}
 			c.req.Ask(ctx, &messages.Elicit{Params: &mcp.ElicitParams{}}, of)
@@ -198,7 +203,7 @@ func (c *simConn) execute(op messages.Operation) {
 		c.w.executed[id]++
 		c.w.mayRun[id]++
 		c.w.ranOn[id] = c.of
-		c.w.s.logf("the server runs %s", id)
+		c.w.s.Logf("the server runs %s", id)
 	}
 }
 
@@ -237,7 +242,7 @@ func (c *simConn) listen(ctx context.Context, label string) (messages.Result, er
 func (c *simConn) settle(ctx context.Context, label string) error {
 	w := c.w
 	doubt := &mcpbridge.Error{Class: mcpbridge.ServerError, Sent: true, Doubt: true, Detail: "refused in doubt"}
-	if c.req.Admit == nil || c.Resume() == nil || c.p.adoptable[c.key] != nil || c.control != nil {
+	if c.req.Admit == nil || c.Resume() == nil || c.closing || c.p.adoptable[c.key] != nil || c.control != nil {
 		return doubt
 	}
 	opened, tell, err := c.req.Admit(ctx)
@@ -249,12 +254,12 @@ func (c *simConn) settle(ctx context.Context, label string) error {
 	c.p.work(ctx, "second session of "+label, nil)
 	opened()
 	c.p.controlled[c.key] = true
-	w.s.crossed("a second session was opened")
+	w.s.Crossed("a second session was opened")
 	if c.p.registry.entries[c.key] == nil || c.p.registry.entries[c.key].current == nil {
-		w.s.crossed("a second session of a session that drains")
+		w.s.Crossed("a second session of a session that drains")
 	}
 	c.p.work(ctx, "answer of the second session of "+label, nil)
-	if c.gone() || ctx.Err() != nil || w.s.n(2) == 0 || c.p.adoptable[c.key] != nil {
+	if c.gone() || c.closing || ctx.Err() != nil || w.s.N(2) == 0 || c.p.adoptable[c.key] != nil {
 		ended()
 		return doubt
 	}
@@ -317,6 +322,7 @@ func (c *simConn) end() {
 // Detach ends the transport.
 func (c *simConn) Detach(ctx context.Context) error {
 	c.p.work(ctx, "detaching of "+c.String(), nil)
+	c.closing = true
 	c.end()
 	return nil
 }
@@ -325,6 +331,7 @@ func (c *simConn) Detach(ctx context.Context) error {
 func (c *simConn) Close(ctx context.Context) error {
 	w := c.w
 	c.p.work(ctx, "closing of "+c.String(), nil)
+	c.closing = true
 	c.p.endControl(c.key, c.control)
 	how := w.fault(4, w.rate)
 	if how == 3 {
@@ -335,7 +342,7 @@ func (c *simConn) Close(ctx context.Context) error {
 		if !c.of.used {
 			c.of.excuse = "whoever has closed it could not know what to do about the error"
 		}
-		w.s.logf("%v could not be closed", c)
+		w.s.Logf("%v could not be closed", c)
 		if how == 2 {
 			panic(planted)
 		}

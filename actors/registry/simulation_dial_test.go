@@ -46,11 +46,9 @@ func (p *supervisor) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbr
 		where = "a connection that is adopted needs no permit: " + req.Key.String()
 	case req.Only && srv.PerKey != nil:
 		where = srv.Name + "@home" // nobody asks for the address of what others have left open
-	case p.s.meddledWith[req.Key]:
-		where = "a dial may outlive an actor that was stopped: " + req.Key.String()
 	}
 	p.open(req, 1)
-	if p.dialing[where]++; p.dialing[where] > p.s.maxDials && !p.s.changed[srv.Name] && !p.s.meddledWith[req.Key] {
+	if p.dialing[where]++; p.dialing[where] > p.s.maxDials && !p.s.changed[srv.Name] && !p.s.outlived {
 		p.s.violate("too many dials", "%d dials of %s at once", p.dialing[where], where)
 	}
 	conn, err := p.dial(ctx, req, at, where)
@@ -73,7 +71,7 @@ func (p *supervisor) dial(ctx context.Context, req mcpbridge.DialRequest, at *ad
 	}
 	how := w.fault(dialOutcomes, w.dialRate)
 	switch {
-	case at.down && w.s.n(3) > 0:
+	case at.down && w.s.N(3) > 0:
 		p.work(ctx, "dial of "+key.String()+" in an outage", func() bool { return ctx.Err() != nil || !at.down })
 		if how = dialOpens; at.down || ctx.Err() != nil && w.fault(2, 2) == 0 {
 			how = dialFindsNobody
@@ -152,7 +150,7 @@ func (p *supervisor) adopt(ctx context.Context, req mcpbridge.DialRequest, at *a
 	}
 	delete(p.adoptable, req.Key)
 	k.ended()
-	p.s.crossed("a second session was adopted")
+	p.s.Crossed("a second session was adopted")
 	return (&simConn{w: &p.s.world, p: p, key: req.Key, req: req, n: len(p.s.conns), of: k.of}).opened()
 }
 
@@ -160,7 +158,7 @@ func (p *supervisor) adopt(ctx context.Context, req mcpbridge.DialRequest, at *a
 func (c *simConn) opened() *simConn {
 	c.of.by = c.p
 	c.w.conns = append(c.w.conns, c)
-	c.w.s.logf("%v is open for %s as %s", c, c.key, c.of.id)
+	c.w.s.Logf("%v is open for %s as %s", c, c.key, c.of.id)
 	return c
 }
 
@@ -178,7 +176,7 @@ func (p *supervisor) resumes(req mcpbridge.DialRequest, at *address) *served {
 		}
 		if of.known && of.at == at {
 			if of.by != p {
-				p.s.crossed("a session of another process was resumed")
+				p.s.Crossed("a session of another process was resumed")
 			}
 			return of
 		}

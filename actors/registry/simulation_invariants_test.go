@@ -2,6 +2,7 @@ package registry
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,11 +19,9 @@ import (
 
 // afterStep checks what holds after each step.
 func (s *simulation) afterStep() {
-	for _, p := range s.living() {
-		if !p.stopped {
-			p.checkGate()
-			p.checkOrder()
-		}
+	if p := s.ran; p != nil && !p.dead && !p.stopped {
+		p.checkGate()
+		p.checkOrder()
 	}
 	s.checkEvents()
 }
@@ -45,11 +44,11 @@ func (s *simulation) checkEvents() {
 			s.checkGeneration(e.Stamp, e.Attached)
 		case *messages.SessionEvicted:
 			// A pin ends with its session, also if user code has stopped that.
-			if s.supervisorNamed(e.Supervisor).pins[e.Key] && e.Reason != messages.EvictIdle && !s.meddledWith[e.Key] {
+			if s.supervisorNamed(e.Supervisor).pins[e.Key] && !s.meddledWith[e.Key] {
 				s.violate("a session that is pinned was evicted", "%s: %s", e.Key, e.Reason)
 			}
 			s.supervisorNamed(e.Supervisor).checkEviction(e)
-			s.crossed("a session was evicted: " + string(e.Reason))
+			s.Crossed("a session was evicted: " + string(e.Reason))
 		case *actor.DeadLetterEvent:
 			s.checkDeadLetter(e)
 		case *actor.SupervisorEvent:
@@ -133,10 +132,10 @@ func (s *simulation) passTo(until time.Time, works bool) {
 	if works {
 		may = s.isReady
 	}
-	for s.intact() && s.step(may) {
+	for s.Intact() && s.step(may) {
 		s.afterStep()
 	}
-	if left := time.Until(until); left > 0 && s.intact() {
+	if left := time.Until(until); left > 0 && s.Intact() {
 		s.sleepChecked(left)
 	}
 }
@@ -161,7 +160,7 @@ func (s *simulation) awaitGone() {
 // checkRest checks that nothing is counted when nothing is left to do.
 func (s *simulation) checkRest() {
 	for _, p := range s.living() {
-		if s.intact() && !p.stopped {
+		if s.Intact() && !p.stopped {
 			p.checkRest()
 		}
 	}
@@ -205,7 +204,7 @@ func (s *simulation) checkRecovery() {
 			continue
 		}
 		works := false
-		for end := time.Now().Add(recovery); !works && s.intact(); s.pass(time.Second, true) {
+		for end := time.Now().Add(recovery); !works && s.Intact(); s.pass(time.Second, true) {
 			op := &messages.CallTool{Header: messages.Header{Key: messages.Key{Server: name, Scope: "a"}, ID: s.nextID()}, Params: &mcp.CallToolParams{Name: "tool"}}
 			s.do(op, func(reply any) {
 				f, failed := reply.(*messages.Failure)
@@ -223,7 +222,7 @@ func (s *simulation) checkRecovery() {
 func (s *simulation) checkEnd() {
 	s.checkEvents()
 	for _, k := range s.commands {
-		if !s.intact() {
+		if !s.Intact() {
 			return
 		}
 		if k.gone {
@@ -237,7 +236,7 @@ func (s *simulation) checkEnd() {
 	}
 	told := map[messages.Key]bool{}
 	for _, p := range s.living() {
-		if !s.intact() {
+		if !s.Intact() {
 			return
 		}
 		p.checkEnd()
@@ -269,9 +268,11 @@ func (s *simulation) mayBeLeft(of *served) bool {
 	return s.cfg.LeaveOpen || s.isCluster && s.ownerOf(of.key) == nil
 }
 
-// checkEnd checks that nothing is left of a supervisor that has stopped. It may not have read that a second session has ended.
+// checkEnd checks that nothing is left of a supervisor that has stopped. It may not have read that a second session has ended,
+// or what an actor that was stopped has sent.
 func (p *supervisor) checkEnd() {
 	s, r := p.s, p.registry
+	maps.DeleteFunc(r.calls, func(of callName, _ *contract.Call) bool { return s.meddledWith[of.session.key] })
 	if n := len(r.registrations) + len(r.entries) + r.gate.Sessions.Open + r.closings.all.Count + len(r.tenants) + len(r.calls) + r.waiting + p.controls; n != 0 {
 		s.violate("something is left", "%d sessions, %d keys, %d slots, %d close commands, %d tenants, %d calls, %d waiting, %d controls",
 			len(r.registrations), len(r.entries), r.gate.Sessions.Open, r.closings.all.Count, len(r.tenants), len(r.calls), r.waiting, p.controls)
@@ -300,47 +301,49 @@ func (s *simulation) supervisorNamed(name string) *supervisor {
 func (s *simulation) onRead(by *mailbox.Mailbox, message any) {
 	switch msg := actor.UnwrapEnvelopeMessage(message).(type) {
 	case *messages.Tail:
-		s.supervisorOf(by).use(msg.Key)
+		p := s.supervisorOf(by)
+		p.use(p.registry.currentOf(msg.Key))
 	case *contract.Grant:
 		s.dials[by] = true
 	case *contract.AbandonDial:
 		if s.dials[by] {
-			s.crossed("a dial was abandoned")
+			s.Crossed("a dial was abandoned")
 		} else {
-			s.crossed("an order to abandon a dial came too late")
+			s.Crossed("an order to abandon a dial came too late")
 		}
 	case *contract.Drain:
 		if s.dials[by] {
-			s.crossed("a drain during a dial")
+			s.Crossed("a drain during a dial")
 		}
 		s.onDrained(by)
 	case *contract.BecameIdle:
 		if reg := registrationOf(msg.Of); reg.Dialing {
-			s.crossed("a session was granted a dial as it became idle")
+			s.Crossed("a session was granted a dial as it became idle")
 		}
 	case *contract.DialAbandoned:
 		reg := registrationOf(msg.Of)
 		if s.supervisorOf(by).order.abandoned[reg] = reg.Dialing; reg.Probing {
-			s.crossed("a probe was abandoned")
+			s.Crossed("a probe was abandoned")
 		}
 	case *contract.CallsHandedBack:
-		s.crossed("calls were handed back")
+		s.Crossed("calls were handed back")
 	case *contract.CallsTimedOut:
-		s.crossed("calls have waited too long")
+		s.Crossed("calls have waited too long")
 	case *contract.CallReplayed:
-		s.crossed("a call was replayed")
+		s.Crossed("a call was replayed")
 	case *contract.Faulted:
+		s.supervisorOf(by).use(registrationOf(msg.Of))
 		if registrationOf(msg.Of).Draining {
-			s.crossed("a fault of a session that drains")
+			s.Crossed("a fault of a session that drains")
 		}
 	case *contract.Unheard:
 		if msg.Cause != nil {
-			s.crossed("a session was unheard")
+			s.Crossed("a session was unheard")
 		}
 	case *stopDue:
-		s.crossed("interceptors were too slow for the stop")
+		s.Crossed("interceptors were too slow for the stop")
 	case *interceptionDue:
-		s.crossed("an interceptor was too slow")
+		s.Crossed("an interceptor was too slow")
 	default:
 		if fmt.Sprintf("%T", msg) == "*session.dialed" {
 			s.dials[by] = false
@@ -348,25 +351,13 @@ func (s *simulation) onRead(by *mailbox.Mailbox, message any) {
 	}
 }
 
-// crossings that a long run must have seen.
-var wantedCrossings = []string{
-	"a dial was abandoned", "an order to abandon a dial came too late", "a drain during a dial", "a session was granted a dial as it became idle",
-	"a probe was abandoned", "calls were handed back", "calls have waited too long", "a call was replayed", "a fault of a session that drains",
-	"a session was unheard", "an interceptor was too slow", "interceptors were too slow for the stop", "a reload with sessions that are queued", "a second session was opened",
-	"a second session of a session that drains", "a second session was adopted", "a list was shared", "a line of stderr reached its subscriber", "user code has stopped an actor",
-	"a process was killed", "a session of another process was resumed", "a scope has moved", "a supervisor was stopped, and another one started",
-	"a call was handed to another process", "a session was given up", "a bug in a session", "a question reached its handler",
-	"a session was evicted: " + string(messages.EvictCap), "a session was evicted: " + string(messages.EvictServerCap),
-	"a session was evicted: " + string(messages.EvictTenantQuota), "a session was evicted: " + string(messages.EvictIdle),
-}
-
 // remember gives the store sessions from before the simulation.
 func (s *simulation) remember() {
 	for i, key := range []messages.Key{{Server: "one", Scope: "a"}, {Server: "keyed", Scope: "cc"}, {Server: "other", Scope: "b"}} {
-		if s.n(2) == 0 {
+		if s.N(2) == 0 {
 			continue
 		}
-		of := &served{id: fmt.Sprint("stored-", i), key: key, at: s.addressOf(s.servers[key.Server], key), known: s.n(2) == 0}
+		of := &served{id: fmt.Sprint("stored-", i), key: key, at: s.addressOf(s.servers[key.Server], key), known: s.N(2) == 0}
 		s.sessions = append(s.sessions, of)
 		s.stored[key] = &mcpbridge.Record{Resume: *resumeOf(of), Generation: 7}
 	}

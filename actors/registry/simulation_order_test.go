@@ -27,12 +27,12 @@ type order struct {
 type seen struct {
 	calls       uint64
 	outstanding int
-	stateSince  uint64
 	dialing     bool
 	dialedAt    time.Time
 	pinned      bool
 	held        bool
-	mayDial     bool // it is queued, and nothing but the turns of others keeps it from a dial
+	mayDial     bool      // it is queued, and nothing but the turns of others keeps it from a dial
+	calledAt    time.Time // when it got its last call, or the last one left it
 }
 
 // turns are a server, a place or a line that waits, and one beside it that is served.
@@ -47,10 +47,10 @@ func (p *supervisor) sessions() []*registration {
 	return slices.SortedFunc(maps.Values(p.registry.registrations), func(a, b *registration) int { return cmp.Compare(a.serial, b.serial) })
 }
 
-// use notes that a session is used without a call.
-func (p *supervisor) use(key messages.Key) {
-	if reg := p.registry.currentOf(key); reg != nil {
-		p.order.used[reg] = p.s.steps
+// use notes that a session is used, which checkOrder does not see.
+func (p *supervisor) use(reg *registration) {
+	if reg != nil {
+		p.order.used[reg] = p.s.Steps
 	}
 }
 
@@ -67,19 +67,22 @@ func (p *supervisor) checkOrder() {
 			o.wasDown[reg.Place] = true
 		}
 		before := o.looks[reg]
-		now := seen{reg.calls, reg.outstanding, reg.stateSince, reg.Dialing, reg.DialedAt, reg.Pinned, reg.Held, p.mayDial(reg, all)}
+		now := seen{reg.calls, reg.outstanding, reg.Dialing, reg.DialedAt, reg.Pinned, reg.Held, p.mayDial(reg, all), before.calledAt}
+		if now.calls != before.calls || now.outstanding != before.outstanding {
+			now.calledAt = time.Now()
+		}
 		if o.abandoned[reg] && before.dialing && !now.dialing {
-			before.dialing, before.stateSince = now.dialing, now.stateSince
+			before.dialing = now.dialing
 			delete(o.abandoned, reg)
 		}
 		unlike := now
 		if unlike.mayDial = before.mayDial; unlike != before && !reg.Draining {
-			o.used[reg] = p.s.steps
+			o.used[reg] = p.s.Steps
 		}
 		o.looks[reg] = now
 		switch _, was := o.queued[reg]; {
 		case reg.Queued() && !was:
-			o.queued[reg] = p.s.steps
+			o.queued[reg] = p.s.Steps
 		case was && !reg.Queued():
 			if reg.Dialing && !before.dialing && before.mayDial {
 				p.checkTurn(reg, all)
@@ -155,13 +158,19 @@ func (p *supervisor) checkTurn(reg *registration, all []*registration) {
 	maps.DeleteFunc(p.order.passed, func(t turns, _ int) bool { return slices.Contains(mine[:], t.waits) })
 }
 
-// checkEviction checks that the session that was evicted is the least recently used one.
+// checkEviction checks that the session that was evicted was idle for the whole timeout, or is the least recently used one.
 func (p *supervisor) checkEviction(e *messages.SessionEvicted) {
 	entry := p.registry.entries[e.Key]
-	if e.Reason == messages.EvictIdle || entry == nil || len(entry.draining) == 0 {
+	if entry == nil || len(entry.draining) == 0 {
 		return
 	}
 	evicted := entry.draining[len(entry.draining)-1]
+	if e.Reason == messages.EvictIdle {
+		if idle := time.Since(p.order.looks[evicted].calledAt); evicted.outstanding > 0 || idle < p.s.cfg.IdleTimeout {
+			p.s.violate("a session was not idle for the whole timeout", "%s was evicted after %v, with %d calls", evicted.key, idle, evicted.outstanding)
+		}
+		return
+	}
 	for _, other := range p.sessions() {
 		isBeside := other.Held && !other.Draining && !other.Pinned && other.outstanding == 0 && !p.controlled[other.key]
 		switch e.Reason {
@@ -170,7 +179,7 @@ func (p *supervisor) checkEviction(e *messages.SessionEvicted) {
 		case messages.EvictTenantQuota:
 			isBeside = isBeside && other.tenant == evicted.tenant
 		}
-		if isBeside && (evicted.outstanding > 0 || p.order.used[other] < p.order.used[evicted]) && p.order.used[other] < p.s.steps {
+		if isBeside && (evicted.outstanding > 0 || p.order.used[other] < p.order.used[evicted]) && p.order.used[other] < p.s.Steps {
 			p.s.violate("the least recently used idle session stays", "%s was evicted: %s was used later, or had calls", evicted.key, other.key)
 		}
 	}

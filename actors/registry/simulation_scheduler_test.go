@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/internal/schedule"
 )
 
 // scheduler is the dispatcher of the actors of a simulation. Only one goroutine runs at a time: all others wait for
@@ -22,7 +23,7 @@ import (
 // the world. When the one that runs has come to rest, the scheduler chooses the next one. It runs in the goroutine
 // of the test, and lets time pass.
 type scheduler struct {
-	*tape
+	*schedule.Run
 	self    uintptr       // the origin of its goroutine
 	actors  uintptr       // that of all actors, of which one runs at a time
 	acting  atomic.Bool   // the scheduler runs itself
@@ -40,12 +41,8 @@ type scheduler struct {
 	policy   int // how many steps a priority lasts, or 0 without priorities
 	preempts bool
 	late     time.Duration // for how long time has passed while an actor had something to do
-	steps    int
-	ended    bool // nothing waits any more
-
-	began time.Time
-	keep  bool // the log
-	log   []string
+	ran      *supervisor   // the process that had the last turn, or nil
+	ended    bool          // nothing waits any more
 }
 
 // turn is a goroutine that waits for its turn.
@@ -61,9 +58,12 @@ type turn struct {
 
 // origin returns the function that the goroutine that calls it has begun with: the kind of the goroutine.
 func origin() uintptr {
-	var stack [256]uintptr
-	depth := runtime.Callers(0, stack[:]) // ends with runtime.goexit
-	return runtime.FuncForPC(stack[depth-2]).Entry()
+	var stack [32]uintptr // a larger one would make the stack grow
+	for skip := 0; ; skip += len(stack) - 2 {
+		if depth := runtime.Callers(skip, stack[:]); depth < len(stack) { // ends with runtime.goexit
+			return runtime.FuncForPC(stack[depth-2]).Entry()
+		}
+	}
 }
 
 // Schedule runs an actor, which waits for its turn by itself.
@@ -101,8 +101,8 @@ func (s *scheduler) Reading(by *mailbox.Mailbox) { s.wait(&turn{mailbox: by, act
 // Read notes what an actor reads.
 func (s *scheduler) Read(by *mailbox.Mailbox, message any) {
 	s.observe(by, message)
-	if s.keep {
-		s.logf("%s reads %s", s.names[by], describe(message))
+	if s.Keep {
+		s.Logf("%s reads %s", s.names[by], describe(message))
 	}
 }
 
@@ -184,18 +184,19 @@ func (s *scheduler) step(may func(*turn) bool) bool {
 			ready = append(ready, t)
 		}
 	}
-	if len(ready) == 0 || s.steps > maxSteps {
+	if len(ready) == 0 || s.Steps > maxSteps {
 		return false
 	}
-	t := ready[s.choose(len(ready), func(r *rand.Rand) int { return s.pick(r, ready) })]
+	t := ready[s.Choose(len(ready), func(r *rand.Rand) int { return s.pick(r, ready) })]
 	s.waiting = slices.DeleteFunc(s.waiting, func(other *turn) bool { return other == t })
 	s.pauses = 0
 	if t.actor && s.preempts {
-		s.pauses = s.rarely(4, 3)
+		s.pauses = s.Rarely(4, 3)
 	}
-	s.steps++
-	if s.keep && t.label != "" && (!t.actor || t.mailbox == nil) {
-		s.logf("%s (of %d)", t.label, len(ready))
+	s.Steps++
+	s.ran = t.in
+	if s.Keep && t.label != "" && (!t.actor || t.mailbox == nil) {
+		s.Logf("%s (of %d)", t.label, len(ready))
 	}
 	s.acting.Store(false)
 	t.chosen <- struct{}{}
@@ -215,7 +216,7 @@ func (s *scheduler) pick(r *rand.Rand, ready []*turn) (at int) {
 	}
 	var best uint64
 	for i, t := range ready {
-		if priority := priorityOf(t.label, s.steps/s.policy); priority > best {
+		if priority := priorityOf(t.label, s.Steps/s.policy); priority > best {
 			best, at = priority, i
 		}
 	}
@@ -275,13 +276,6 @@ func (s *scheduler) sleep(d time.Duration) {
 	case <-s.arrived:
 	}
 	s.rest()
-}
-
-// logf adds a line to the log.
-func (s *scheduler) logf(format string, args ...any) {
-	if s.keep {
-		s.log = append(s.log, fmt.Sprintf("%5d %8.3f ", s.steps, time.Since(s.began).Seconds())+fmt.Sprintf(format, args...))
-	}
 }
 
 var _ mailbox.Stepper = (*scheduler)(nil)

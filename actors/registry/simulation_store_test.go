@@ -16,7 +16,7 @@ import (
 func (p *supervisor) ask(ctx context.Context, what string, key messages.Key) error {
 	w := &p.s.world
 	p.work(ctx, what, nil)
-	if w.slowStore && !w.healed && w.s.rarely(2, 4) == 1 {
+	if w.slowStore && !w.healed && w.s.Rarely(2, 4) == 1 {
 		p.work(ctx, "slow "+what, func() bool { return ctx.Err() != nil || w.healed })
 	}
 	if w.fault(2, w.rate) == 1 || ctx.Err() != nil {
@@ -49,7 +49,7 @@ func (p *supervisor) Save(ctx context.Context, key messages.Key, record *mcpbrid
 		return err
 	case before != nil && before.Generation > record.Generation && !p.s.failed[key]:
 		p.s.violate("a record is outdated", "%s: generation %d replaces %d", key, record.Generation, before.Generation)
-	case !p.s.owns(p, key) && p.s.owners.moving[key.Scope] != p && record.SessionID != "" && !mcpbridge.IsListKey(key):
+	case !p.s.owns(p, key) && p.s.owners.moving[key.Scope] != p && record.SessionID != "" && !mcpbridge.IsListKey(key) && !p.s.meddledWith[key]:
 		p.s.violate("a record of another process", "%s saves a session of %s", p.name, key)
 	}
 	p.s.stored[key] = record

@@ -41,6 +41,7 @@ type supervisor struct {
 	controlled map[messages.Key]bool // that have had a second session, whose slot it used
 
 	dead     bool // it was killed: nothing of it runs any more
+	departed bool // it has left the cluster
 	stopping bool
 	stopped  bool
 	left     []messages.Left
@@ -88,7 +89,7 @@ func (s *simulation) startSupervisor() *supervisor {
 			p.cfg.Servers = append(p.cfg.Servers, srv)
 		}
 	}
-	shared := contract.Config{Config: p.cfg, Dispatcher: &s.scheduler, Random: func() float64 { return float64(s.n(8)) / 8 }}
+	shared := contract.Config{Config: p.cfg, Dispatcher: &s.scheduler}
 	p.registry = newRegistry(&shared, p.mailbox)
 	p.intercepting = newIntercepting(p.registry)
 	s.scheduler.names[p.mailbox] = p.name + "registry"
@@ -109,9 +110,10 @@ func (p *supervisor) probe(c actor.Context) {
 		return
 	}
 	if reg := p.registry.registrations[c.Self().Id]; reg != nil {
-		s.logf("a bug in %s at %T", reg.key, c.Message())
+		s.Logf("a bug in %s at %T", reg.key, c.Message())
 		s.causes[reg.key]++
-		s.crossed("a bug in a session")
+		s.outlived = s.outlived || reg.Dialing
+		s.Crossed("a bug in a session")
 		if _, starts := c.Message().(*actor.Started); starts {
 			s.meddledWith[reg.key] = true // nobody is told what the actor was spawned to close
 		}
@@ -169,7 +171,7 @@ func (s *simulation) anySupervisor() *supervisor {
 		takes = s.living()
 		return takes[len(takes)-1]
 	}
-	return takes[s.n(len(takes))]
+	return takes[s.N(len(takes))]
 }
 
 // supervisorFor returns a supervisor for a command about a key: in a cluster that which owns it.
@@ -190,8 +192,8 @@ func (s *simulation) live(key messages.Key) (n int) {
 
 // kill ends a process without any warning. Another one takes over its keys, which may be a new one.
 func (s *simulation) kill(p *supervisor) {
-	s.logf("%sis killed", p.name)
-	s.crossed("a process was killed")
+	s.Logf("%sis killed", p.name)
+	s.Crossed("a process was killed")
 	p.dead = true
 	for _, c := range s.conns {
 		if c.p == p && !c.gone() {
@@ -200,7 +202,7 @@ func (s *simulation) kill(p *supervisor) {
 		}
 	}
 	for _, of := range s.sessions {
-		if (of.by == p || p.hasLeftovers(of.key)) && (!s.isStored(of) || s.changed[of.key.Server]) {
+		if (of.by == p || len(p.leftovers(of.key)) > 0) && (!s.isStored(of) || s.changed[of.key.Server]) {
 			of.excuse = "its process was killed, and nobody else has its record, or its configuration"
 		}
 	}
@@ -217,31 +219,30 @@ func (s *simulation) kill(p *supervisor) {
 	s.router.lose(p)
 }
 
-// hasLeftovers reports whether the process knows MCP sessions of a key that could not be closed, perhaps in a close command.
-func (p *supervisor) hasLeftovers(key messages.Key) bool {
+// leftovers returns the MCP sessions of a key that the process could not close, perhaps in a close command.
+func (p *supervisor) leftovers(key messages.Key) []contract.Leftover {
+	all := slices.Clone(p.registry.leftovers.keys[key])
 	for closing := range p.registry.closings.all.All() {
-		if len(closing.leftovers[key]) > 0 {
-			return true
-		}
+		all = append(all, closing.leftovers[key]...)
 	}
 	for _, reg := range p.registry.registrations {
-		if reg.key == key && len(reg.leftovers) > 0 {
-			return true
+		if reg.key == key {
+			all = append(all, reg.leftovers...)
 		}
 	}
-	return len(p.registry.leftovers.keys[key]) > 0
+	return all
 }
 
 // replace gives the keys of a supervisor that ends to others, or to a new one.
 func (s *simulation) replace(p *supervisor) {
 	takes := s.taking()
-	if !s.isStopping && (len(takes) == 0 || len(takes) < s.most && s.n(2) == 1) {
+	if !s.isStopping && (len(takes) == 0 || len(takes) < s.most && s.N(2) == 1) {
 		takes = append(takes, s.startSupervisor())
 	}
 	if len(takes) == 0 {
 		return
 	}
-	s.owners.pass(p, func() *supervisor { return takes[s.n(len(takes))] })
+	s.owners.pass(p, func() *supervisor { return takes[s.N(len(takes))] })
 }
 
 // killOne kills a process.
@@ -257,27 +258,34 @@ func (s *simulation) restartOne() {
 	if s.store == nil || !p.takes() {
 		return
 	}
-	s.logf("%sis stopped", p.name)
-	s.crossed("a supervisor was stopped, and another one started")
+	s.Logf("%sis stopped", p.name)
+	s.Crossed("a supervisor was stopped, and another one started")
 	if s.isCluster { // it hands its keys over before
 		for _, scope := range s.owners.scopesOf(p) {
 			s.move(scope, s.cfg.LeaveOpen)
 		}
 		s.runUntil(time.Minute, "the keys are handed over", func() bool { return p.dead || len(s.owners.moving) == 0 })
 	}
-	if p.dead || !s.intact() {
+	if p.dead || !s.Intact() {
 		return
 	}
 	p.stop()
 	s.runUntil(2*time.Minute, "the supervisor has stopped", func() bool { return p.stopped || p.dead })
-	if s.intact() && !p.dead {
+	if s.Intact() && !p.dead {
 		s.replace(p)
 	}
 }
 
-// stop tells the supervisor to stop.
+// stop tells the supervisor to stop, which leaves the cluster before.
 func (p *supervisor) stop() {
 	p.s.rest()
 	p.stopping = true
-	p.s.system.Root.Send(p.pid, &protocol.Stop{})
+	if !p.s.isCluster {
+		p.s.system.Root.Send(p.pid, &protocol.Stop{})
+		return
+	}
+	go func() {
+		p.s.router.leave(p)
+		p.s.system.Root.Send(p.pid, &protocol.Stop{})
+	}()
 }

@@ -1,9 +1,9 @@
 package registry
 
 import (
-	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +19,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/internal/relay"
+	"github.com/mcpactor/mcpactor/internal/schedule"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -49,21 +50,18 @@ type simulation struct {
 	processes   []*process
 	registered  []*actor.PID
 	twice       map[string]bool // operations that an interceptor has run more than once
-	lost        map[string]bool // operations that the router has answered for a process that was killed
+	lost        map[string]bool // operations that a process had that was killed, or left
 	version     int             // of the servers
 	plantedIn   int             // messages of sessions until one has a bug; 0 is none
 	bugs        int
 	meddles     bool // user code stops actors
 	meddledWith map[messages.Key]bool
+	outlived    bool // a dial goes on whose actor was stopped, or has a bug: it has no permit any more
 	isStopping  bool // all supervisors are told to stop
 
 	subscription *eventstream.Subscription // to what the engine publishes
 	events       []any                     // since the last step; guarded by scheduler.mu
 	dials        map[*mailbox.Mailbox]bool // sessions that dial
-	crossings    map[string]int
-
-	violation string // the first one, or ""
-	kind      string // of it
 }
 
 // generation identifies an MCP session for callers.
@@ -88,39 +86,33 @@ var (
 // violate notes that something does not hold. Only the first violation counts. Whoever has the turn, or the
 // scheduler, calls it.
 func (s *simulation) violate(kind, format string, args ...any) {
-	if s.violation == "" && !s.ended {
-		s.kind, s.violation = kind, kind+": "+fmt.Sprintf(format, args...)
-		s.logf("VIOLATION %s", s.violation)
+	if !s.ended {
+		s.Violate(kind, format, args...)
 	}
 }
 
-// intact reports whether all holds so far.
-func (s *simulation) intact() bool { return s.violation == "" }
-
-// crossed counts a crossing of messages.
-func (s *simulation) crossed(what string) { s.crossings[what]++ }
-
 // simulate runs a schedule of some actions.
-func simulate(t *testing.T, choices *tape, actions int, keep bool) (s *simulation) {
+func simulate(t *testing.T, choices *schedule.Tape, actions int, keep bool) (r *schedule.Run) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one goroutine runs at a time, and MaxStarts depends on it
 	if n, given := choices.Actions(); given {
 		actions = n
 	}
-	s = &simulation{}
+	s := &simulation{}
 	defer func() {
 		if reason := recover(); reason != nil { // of synctest: goroutines are left
-			s.ended = false
-			s.violate("goroutines are left", "%v", reason)
+			s.Violate("goroutines are left", "%v", reason)
 		}
+		r = s.Run
 	}()
 	synctest.Test(t, func(*testing.T) {
-		s.tape, s.keep = choices, keep
+		s.Run = schedule.Begin(choices, keep, time.Now)
 		s.start()
-		for ; actions > 0 && s.intact(); actions-- {
+		for ; actions > 0 && s.Intact(); actions-- {
 			s.act()
 		}
 		s.finish()
 	})
-	return s
+	return r
 }
 
 // simulatedSystem returns the actor system of all schedules: to make one takes longer than to run a short schedule.
@@ -130,48 +122,49 @@ var simulatedSystem = sync.OnceValue(func() *actor.ActorSystem {
 
 // start makes the configuration, and starts the supervisors.
 func (s *simulation) start() {
-	s.part()
+	s.Part()
 	s.acting.Store(true)
-	s.scheduler.self, s.arrived, s.began = origin(), make(chan struct{}, 1), time.Now()
+	s.scheduler.self, s.arrived = origin(), make(chan struct{}, 1)
 	s.scheduler.names, s.nameOf, s.in, s.observe = map[*mailbox.Mailbox]string{}, s.nameOfMailbox, s.supervisorOf, s.onRead
-	s.twice, s.lost, s.crossings = map[string]bool{}, map[string]bool{}, map[string]int{}
+	s.twice, s.lost = map[string]bool{}, map[string]bool{}
 	s.dials, s.sessionOf, s.generations = map[*mailbox.Mailbox]bool{}, map[generation]*served{}, map[messages.Key]messages.Stamp{}
 	s.world, s.router = newWorld(s), &router{s: s}
-	s.world.rate, s.world.dialRate = []int{6, 3, 30, 0}[s.n(4)], []int{6, 3, 30, 0}[s.n(4)]
-	s.policy, s.preempts = []int{0, 30, 100, 300}[s.n(4)], s.n(2) == 1
-	s.maxDials = []int{1, 1, 2, 4}[s.n(4)]
-	s.meddles, s.meddledWith = s.n(8) == 1, map[messages.Key]bool{}
+	s.world.rate, s.world.dialRate = []int{6, 3, 30, 0}[s.N(4)], []int{6, 3, 30, 0}[s.N(4)]
+	s.policy, s.preempts = []int{0, 30, 100, 300}[s.N(4)], s.N(2) == 1
+	s.maxDials = []int{1, 1, 2, 4}[s.N(4)]
+	s.meddles, s.meddledWith = s.N(8) == 1, map[messages.Key]bool{}
 	s.system = simulatedSystem()
 	s.subscription = s.system.EventStream.Subscribe(s.take)
 	events := relay.New(1<<14, s.take, nil, nil)
 	s.cfg = actors.Config{
 		Strategy: patience{s}, Logger: relay.NewLogger(zerolog.New(errorLog{s}).Level(zerolog.ErrorLevel)),
 		Events: events, Post: relay.NewPost(s.system, events, nil), Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}},
-		MaxSessions: 1 + s.n(4), MaxInFlight: 1 + s.n(3), MaxWaiting: max(0, s.n(8)-1), MaxWaitingTotal: 20, MaxDials: s.maxDials, FailFast: s.n(4) == 1,
-		IdleTimeout: time.Duration(s.n(3)) * 10 * time.Second, ConnectTimeout: connectTimeout, CallTimeout: callTimeout,
+		MaxSessions: 1 + s.N(4), MaxInFlight: 1 + s.N(3), MaxWaiting: max(0, s.N(8)-1), MaxWaitingTotal: 20, MaxDials: s.maxDials, FailFast: s.N(4) == 1,
+		Random:      func() float64 { return float64(s.N(8)) / 8 },
+		IdleTimeout: time.Duration(s.N(3)) * 10 * time.Second, ConnectTimeout: connectTimeout, CallTimeout: callTimeout,
 		DrainTimeout: drainTimeout, CloseTimeout: closeTimeout, HandlerTimeout: time.Second,
 	}
-	if s.n(2) == 1 {
-		s.cfg.Tenant, s.cfg.MaxSessionsPerTenant = tenantOfScope, 1+s.n(2)
+	if s.N(2) == 1 {
+		s.cfg.Tenant, s.cfg.MaxSessionsPerTenant = tenantOfScope, 1+s.N(2)
 	}
-	s.intercepts = s.n(3) == 1
-	if s.n(3) == 1 {
+	s.intercepts = s.N(3) == 1
+	if s.N(3) == 1 {
 		s.cfg.Handler = s.process("handler").pid
 	}
-	if s.n(3) == 1 {
+	if s.N(3) == 1 {
 		s.cfg.Subscriber = s.process("subscriber").pid
 	}
 	for _, name := range serverNames {
 		s.world.servers[name] = s.newServer(name, 0)
 	}
-	if s.most = 1; s.n(2) == 1 {
-		s.store, s.slowStore, s.cfg.LeaveOpen = &s.world, s.n(2) == 1, s.n(2) == 1
-		s.most = 1 + s.n(3)
+	if s.most = 1; s.N(2) == 1 {
+		s.store, s.slowStore, s.cfg.LeaveOpen = &s.world, s.N(2) == 1, s.N(2) == 1
+		s.most = 1 + s.N(3)
 		s.remember()
 	}
 	s.isCluster = s.most > 1
 	s.owners = ownership{map[string]*supervisor{}, map[string]*supervisor{}, map[string]bool{}}
-	s.logf("sessions %d, in flight %d, waiting %d, dials %d, per tenant %d, interceptors %v, store %v, leave open %v, fail fast %v, processes %d", s.cfg.MaxSessions, s.cfg.MaxInFlight,
+	s.Logf("sessions %d, in flight %d, waiting %d, dials %d, per tenant %d, interceptors %v, store %v, leave open %v, fail fast %v, processes %d", s.cfg.MaxSessions, s.cfg.MaxInFlight,
 		s.cfg.MaxWaiting, s.maxDials, s.cfg.MaxSessionsPerTenant, s.intercepts, s.store != nil, s.cfg.LeaveOpen, s.cfg.FailFast, s.most)
 	for range s.most {
 		s.startSupervisor()
@@ -183,8 +176,8 @@ func (s *simulation) start() {
 
 // finish ends all faults, waits until all is answered and at rest, and stops the supervisors; or stops them at once.
 func (s *simulation) finish() {
-	s.part()
-	switch s.n(3) {
+	s.Part()
+	switch s.N(3) {
 	case 0:
 		s.heal()
 		s.unpin()
@@ -226,7 +219,7 @@ func (s *simulation) isQuiet() bool {
 
 // heal ends all faults.
 func (s *simulation) heal() {
-	s.logf("== all faults end")
+	s.Logf("== all faults end")
 	s.healed, s.plantedIn = true, 0
 	for _, at := range s.addresses {
 		at.down, at.front = false, false
@@ -248,7 +241,7 @@ func (s *simulation) unpin() {
 // stop tells all supervisors to stop.
 func (s *simulation) stop() {
 	s.rest()
-	s.logf("== stop")
+	s.Logf("== stop")
 	s.isStopping = true
 	for _, p := range s.living() {
 		if p.takes() {
@@ -260,7 +253,7 @@ func (s *simulation) stop() {
 // runUntil lets everything happen until a condition holds, which must be soon.
 func (s *simulation) runUntil(limit time.Duration, what string, until func() bool) {
 	end := time.Now().Add(limit)
-	for s.rest(); s.intact() && !until(); s.rest() {
+	for s.rest(); s.Intact() && !until(); s.rest() {
 		switch {
 		case time.Now().After(end):
 			s.violate("not in time", "%s", what)

@@ -20,6 +20,7 @@ type world struct {
 	mayRun    map[string]int       // how often it may have run, for all that the bridge knows
 	sent      map[string]int       // how often the bridge was asked to
 	causes    map[messages.Key]int // of faults that no event has reported
+	listings  map[messages.Key]int // of the catalogue that have begun on its session
 	changed   map[string]bool      // servers that a reload has changed or removed
 	healed    bool                 // there are no faults any more
 	rate      int                  // one request in so many has a fault
@@ -33,7 +34,7 @@ type world struct {
 func newWorld(s *simulation) world {
 	return world{
 		s: s, servers: map[string]mcpbridge.Server{}, addresses: map[string]*address{}, ranOn: map[string]*served{}, executed: map[string]int{},
-		mayRun: map[string]int{}, sent: map[string]int{}, causes: map[messages.Key]int{}, changed: map[string]bool{},
+		mayRun: map[string]int{}, sent: map[string]int{}, causes: map[messages.Key]int{}, listings: map[messages.Key]int{}, changed: map[string]bool{},
 		stored: map[messages.Key]*mcpbridge.Record{}, failed: map[messages.Key]bool{},
 	}
 }
@@ -99,7 +100,7 @@ func (w *world) fault(n, rate int) int {
 	if w.healed || rate == 0 {
 		return 0
 	}
-	return w.s.rarely(n, rate)
+	return w.s.Rarely(n, rate)
 }
 
 // isKept reports whether only the store has a session, for all that is known.

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ var absent = &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbridge.Ab
 
 // gateOf returns a gate with one server.
 func gateOf(cfg Config, maxDials int) (*Gate, *Server) {
+	cfg.Random = rand.Float64
 	g := New(cfg)
 	srv := g.NewServer("a", "a", false)
 	g.SetLimits(srv, 0, maxDials)
@@ -30,6 +32,16 @@ func opened(t *testing.T, g *Gate, name any, srv *Server, tenant *Tenant, idle b
 	g.Opened(s)
 	g.Use(s, idle)
 	return s
+}
+
+// controlled returns a gate with one slot, which a session has, and its control uses.
+func controlled(t *testing.T, now time.Time) (*Gate, *Server, *Session, *Control) {
+	t.Helper()
+	g, srv := gateOf(Config{MaxSessions: 1}, 9)
+	s := opened(t, g, "s", srv, nil, false, now)
+	k := g.WantControl(s, now, nil)
+	g.Next(now)
+	return g, srv, s, k
 }
 
 // fails ends a dial that has found no server.
@@ -162,13 +174,22 @@ func TestTheSessionWithoutASlotThatIsGivenUpIsOfTheSameTenant(t *testing.T) {
 
 func TestTheSlotThatOnlyAControlUsesIsFreeWhenThatHasEnded(t *testing.T) {
 	now := time.Unix(1, 0)
-	g, srv := gateOf(Config{MaxSessions: 1}, 9)
-	s := opened(t, g, "s", srv, nil, false, now)
-	k := g.WantControl(s, now, nil)
-	g.Next(now)
+	g, srv, s, k := controlled(t, now)
 	g.Pin(s, true) // else it is evicted
 	g.Lost(s)
 	g.Rest(s)
+	wait(g, "other", srv, nil, now)
+	decidesNothing(t, g, now)
+	g.ControlEnded(k)
+	require.Equal(t, []any{"other"}, dials(t, g, now))
+}
+
+func TestASessionThatLeavesKeepsItsSlotUntilItsControlHasEnded(t *testing.T) {
+	now := time.Unix(1, 0)
+	g, srv, s, k := controlled(t, now)
+	g.ControlOpened(k)
+	g.Lost(s)
+	g.Leave(s)
 	wait(g, "other", srv, nil, now)
 	decidesNothing(t, g, now)
 	g.ControlEnded(k)
@@ -194,7 +215,7 @@ func TestAControlGetsTheNextPermit(t *testing.T) {
 
 func TestASlowProcessGivesItsPermitToTheNext(t *testing.T) {
 	now := time.Unix(1, 0)
-	g := New(Config{MaxStarts: 1})
+	g := New(Config{MaxStarts: 1, Random: rand.Float64})
 	srv := g.NewServer("a", "command", true)
 	g.SetLimits(srv, 0, 9)
 	wait(g, "slow", srv, nil, now)
@@ -207,7 +228,7 @@ func TestASlowProcessGivesItsPermitToTheNext(t *testing.T) {
 
 func TestAProcessThatHasLeftTakesNoPermitFromALaterOneOfTheSameTime(t *testing.T) {
 	now := time.Unix(1, 0)
-	g := New(Config{MaxStarts: 1})
+	g := New(Config{MaxStarts: 1, Random: rand.Float64})
 	srv := g.NewServer("a", "command", true)
 	g.SetLimits(srv, 0, 9)
 	s := wait(g, "s", srv, nil, now)
@@ -342,7 +363,7 @@ func TestAProbeThatMovesAwayLetsTheNextOneBegin(t *testing.T) {
 
 func TestAPlaceThatNobodyIsAtIsNotShown(t *testing.T) {
 	now := time.Unix(1, 0)
-	g := New(Config{})
+	g := New(Config{Random: rand.Float64})
 	srv := g.NewServer("a", "", false)
 	g.SetLimits(srv, 0, 9)
 	s := wait(g, "s", srv, nil, now)
@@ -386,10 +407,7 @@ func TestTheNextProbeDoesNotFollowACleanupAtOnce(t *testing.T) {
 
 func TestTheSlotOfASessionThatDrainsIsInUseUntilItLeaves(t *testing.T) {
 	now := time.Unix(1, 0)
-	g, srv := gateOf(Config{MaxSessions: 1}, 9)
-	s := opened(t, g, "s", srv, nil, false, now)
-	k := g.WantControl(s, now, nil)
-	g.Next(now)
+	g, srv, s, k := controlled(t, now)
 	g.Lost(s)
 	g.Rest(s)
 	g.Drain(s)

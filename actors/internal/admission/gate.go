@@ -2,7 +2,6 @@ package admission
 
 import (
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -57,7 +56,7 @@ type Config struct {
 	MaxWithoutSlot int  // sessions without calls and without a slot, which are kept for their backoff
 	FailFast       bool // a session that waits does not bring forward the probe of a server that is down
 
-	Random func() float64 // in [0, 1), for the spread of the probes; nil: of math/rand
+	Random func() float64 // in [0, 1), for the spread of the probes
 }
 
 // starting is the permit of a process that starts.
@@ -89,9 +88,6 @@ const (
 // New returns a gate without servers.
 func New(cfg Config) *Gate {
 	g := &Gate{cfg: cfg, quotas: map[string]*Quota{}, endpoints: map[string]*Endpoint{}}
-	if cfg.Random == nil {
-		g.cfg.Random = rand.Float64
-	}
 	g.Sessions.SetLimit(cfg.MaxSessions)
 	return g
 }
@@ -134,14 +130,14 @@ func (g *Gate) Join(s *Session, srv *Server, tenant *Tenant) {
 	}
 }
 
-// Leave removes a session.
+// Leave removes a session. Its slot is free once no control uses it.
 func (g *Gate) Leave(s *Session) {
 	if !s.Draining {
 		g.Drain(s)
 	}
 	g.dequeue(s)
 	g.returnPermits(s)
-	g.freeSlot(s)
+	g.returnSlot(s)
 	g.leave(s.Place)
 }
 

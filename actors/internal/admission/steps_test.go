@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -44,7 +45,7 @@ func steps(t *testing.T, g *Gate, now time.Time, afterEach func()) (steps, dials
 // H-D8: a slot that a tenant gets back is not offered to all places where its sessions wait.
 func TestNoStepGrowsWithThePlacesWhereATenantWaits(t *testing.T) {
 	now := time.Unix(1, 0)
-	g := New(Config{})
+	g := New(Config{Random: rand.Float64})
 	srv, tenant := g.NewServer("a", "", false), new(Tenant)
 	g.SetLimits(srv, 0, 9)
 	tenant.SetLimit(1)
@@ -84,7 +85,7 @@ func TestNoStepGrowsWithThePlacesWhereATenantWaits(t *testing.T) {
 // A slot is not kept for those places of a tenant whose turn cannot come.
 func TestASlotOfATenantGoesToAPlaceThatHasAPermit(t *testing.T) {
 	now := time.Unix(1, 0)
-	g := New(Config{})
+	g := New(Config{Random: rand.Float64})
 	srv, tenant := g.NewServer("a", "", false), new(Tenant)
 	g.SetLimits(srv, 0, 1)
 	tenant.SetLimit(1)
@@ -111,7 +112,7 @@ func TestASlotOfATenantGoesToAPlaceThatHasAPermit(t *testing.T) {
 // H-D8: what is due at many places, or may have changed there, is looked at in steps.
 func TestNoStepGrowsWithThePlacesThatAreDue(t *testing.T) {
 	now := time.Unix(1, 0)
-	g := New(Config{})
+	g := New(Config{Random: rand.Float64})
 	srv := g.NewServer("a", "", false)
 	g.SetLimits(srv, 0, 9)
 	sessions := atPlaces(t, g, srv, nil, 1000, now)
@@ -144,7 +145,7 @@ func TestNoStepGrowsWithThePlacesThatAreDue(t *testing.T) {
 // A decision that has waited until it is not right any more would cost a permit.
 func TestTheDialThatGoesOnAtOnceIsDecidedFirst(t *testing.T) {
 	now := time.Unix(1, 0)
-	g := New(Config{})
+	g := New(Config{Random: rand.Float64})
 	srv := g.NewServer("a", "a", false)
 	g.SetLimits(srv, 0, 1)
 	s := wait(g, "s", srv, nil, now)

@@ -3,6 +3,7 @@ package catalogue
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -60,15 +61,16 @@ type place struct {
 
 // List is what a server has listed. It is read-only.
 type List struct {
-	Result  messages.Result // lists that are the same share it
-	Receipt messages.Receipt
-	Server  *mcp.InitializeResult // of the session, or nil
-	Digest  string                // of what was listed: lists with the same digest are the same
-	Items   int                   // how many things it has
-	At      time.Time             // when it was fetched
-	Until   time.Time             // until when the server says that it is current, or zero
-	Private bool                  // the server says that it is for this scope only
-	Stored  bool                  // it is from the store
+	Result       messages.Result // lists that are the same share it
+	Receipt      messages.Receipt
+	Server       *mcp.InitializeResult // of the session, or nil
+	Introduction json.RawMessage       // the same as it came, or nil
+	Digest       string                // of what was listed: lists with the same digest are the same
+	Items        int                   // how many things it has
+	At           time.Time             // when it was fetched
+	Until        time.Time             // until when the server says that it is current, or zero
+	Private      bool                  // the server says that it is for this scope only
+	Stored       bool                  // it is from the store
 }
 
 // expired reports whether the time that the server has given is over.

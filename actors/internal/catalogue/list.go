@@ -31,7 +31,7 @@ func ListOf(result messages.Result, from *messages.Listing) *List {
 // listOf returns a list of things. A ttlMs of 0 is no hint: the results of older protocols have none.
 func listOf[T any](result messages.Result, things []T, hint mcp.Cacheable, from *messages.Listing) *List {
 	l := &List{
-		Result: result, Receipt: *result.GetReceipt(), Server: from.Server, Digest: digestOf(things), Items: len(things),
+		Result: result, Receipt: *result.GetReceipt(), Server: from.Server, Introduction: from.Verbatim, Digest: digestOf(things), Items: len(things),
 		At: from.At, Private: hint.CacheScope == "private",
 	}
 	if hint.TTLMs > 0 {
@@ -95,23 +95,24 @@ func copies[T any](things []*T) []*T {
 
 // stored is a list in the store.
 type stored struct {
-	At       time.Time             `json:"at"`
-	Server   *mcp.InitializeResult `json:"server,omitempty"`
-	Result   any                   `json:"result"`
-	Verbatim json.RawMessage       `json:"verbatim,omitempty"`
+	At           time.Time             `json:"at"`
+	Server       *mcp.InitializeResult `json:"server,omitempty"`
+	Result       any                   `json:"result"`
+	Verbatim     json.RawMessage       `json:"verbatim,omitempty"`
+	Introduction json.RawMessage       `json:"introduction,omitempty"`
 }
 
 // Encode returns the list for a store.
 func (l *List) Encode() (json.RawMessage, error) {
 	switch r := l.Result.(type) {
 	case *messages.ToolList:
-		return json.Marshal(stored{l.At, l.Server, r.Result, r.Verbatim})
+		return json.Marshal(stored{l.At, l.Server, r.Result, r.Verbatim, l.Introduction})
 	case *messages.PromptList:
-		return json.Marshal(stored{l.At, l.Server, r.Result, r.Verbatim})
+		return json.Marshal(stored{l.At, l.Server, r.Result, r.Verbatim, l.Introduction})
 	case *messages.ResourceList:
-		return json.Marshal(stored{l.At, l.Server, r.Result, r.Verbatim})
+		return json.Marshal(stored{l.At, l.Server, r.Result, r.Verbatim, l.Introduction})
 	case *messages.ResourceTemplateList:
-		return json.Marshal(stored{l.At, l.Server, r.Result, r.Verbatim})
+		return json.Marshal(stored{l.At, l.Server, r.Result, r.Verbatim, l.Introduction})
 	}
 	return nil, fmt.Errorf("%T is no list", l.Result)
 }
@@ -139,7 +140,7 @@ func Decode(method string, data json.RawMessage) *List {
 		return nil
 	}
 	result.GetReceipt().Verbatim = s.Verbatim
-	l := ListOf(result, &messages.Listing{Server: s.Server, At: s.At})
+	l := ListOf(result, &messages.Listing{Server: s.Server, Verbatim: s.Introduction, At: s.At})
 	l.Stored = true
 	return l
 }

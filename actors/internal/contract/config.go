@@ -10,5 +10,4 @@ import (
 type Config struct {
 	actors.Config
 	Dispatcher actor.Dispatcher // of all actors, and of the work that leaves them
-	Random     func() float64   // in [0, 1), for the spread of delays
 }

@@ -38,11 +38,11 @@ func IsOutdated(record *mcpbridge.Record, now time.Time) bool {
 
 // inStore runs a request to the store about the record of the call. It tries again, because whoever else asks for this
 // record, such as the sweep, has it for a moment.
-func (k *Call) inStore(cfg *Config, what string, f func(context.Context, messages.Key) error) (done bool) {
-	key := durableKey(k.Key, k.Op.RequestID())
-	return KeyStore{cfg, key}.Try(what, func(ctx context.Context) (err error) {
+func (k *Call) inStore(store KeyStore, what string, f func(context.Context, messages.Key) error) (done bool) {
+	store.Key = durableKey(k.Key, k.Op.RequestID())
+	return store.Try(what, func(ctx context.Context) (err error) {
 		for pause := 10 * time.Millisecond; pause < time.Second; pause *= 2 {
-			if err = f(ctx, key); err == nil || ctx.Err() != nil {
+			if err = f(ctx, store.Key); err == nil || ctx.Err() != nil {
 				return err
 			}
 			<-time.After(pause)
@@ -54,13 +54,13 @@ func (k *Call) inStore(cfg *Config, what string, f func(context.Context, message
 // begin returns the task that the call has become in an earlier run, maybe of another process. It is nil if the call was
 // not sent yet, which is noted in the store. The error of a call that was sent, and of whose task nothing is
 // known, is [mcpbridge.Lost].
-func (k *Call) begin(cfg *Config) (*tasks.Task, error) {
-	if cfg.Store == nil {
+func (k *Call) begin(store KeyStore) (*tasks.Task, error) {
+	if store.Cfg.Store == nil {
 		return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "durable: the supervisor has no store"}
 	}
 	var known *mcpbridge.Record
-	loaded := k.inStore(cfg, "load a call", func(ctx context.Context, key messages.Key) (err error) {
-		known, err = cfg.Store.Load(ctx, key)
+	loaded := k.inStore(store, "load a call", func(ctx context.Context, key messages.Key) (err error) {
+		known, err = store.Cfg.Store.Load(ctx, key)
 		return err
 	})
 	var d durableCall
@@ -76,7 +76,7 @@ func (k *Call) begin(cfg *Config) (*tasks.Task, error) {
 	default:
 		return &tasks.Task{ID: d.Task, Status: tasks.Working}, nil
 	}
-	if !k.keepTask(cfg, "") {
+	if !k.keepTask(store, "") {
 		return nil, noStore
 	}
 	return nil, nil
@@ -86,19 +86,19 @@ func (k *Call) begin(cfg *Config) (*tasks.Task, error) {
 var noStore = &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "the store does not answer, and the call is durable"}
 
 // keepTask stores the call, and the task that it has become.
-func (k *Call) keepTask(cfg *Config, task string) (stored bool) {
-	return k.inStore(cfg, "save a call", func(ctx context.Context, key messages.Key) error {
+func (k *Call) keepTask(store KeyStore, task string) (stored bool) {
+	return k.inStore(store, "save a call", func(ctx context.Context, key messages.Key) error {
 		data, err := json.Marshal(durableCall{k.digest(), task, k.Deadline.Add(keptAfter)})
 		if err != nil {
 			return err
 		}
-		return cfg.Store.Save(ctx, key, &mcpbridge.Record{Call: data})
+		return store.Cfg.Store.Save(ctx, key, &mcpbridge.Record{Call: data})
 	})
 }
 
 // forget deletes the record of a call that certainly did not run.
-func (k *Call) forget(cfg *Config) {
-	k.inStore(cfg, "delete a call", func(ctx context.Context, key messages.Key) error { return cfg.Store.Delete(ctx, key) })
+func (k *Call) forget(store KeyStore) {
+	k.inStore(store, "delete a call", func(ctx context.Context, key messages.Key) error { return store.Cfg.Store.Delete(ctx, key) })
 }
 
 // digest identifies the tool and the arguments.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/messages"
 )
 
 // Leftover is an MCP session that the server may still have, and that no session actor
@@ -29,15 +28,15 @@ func (l Leftover) SessionID() string {
 	return resume.SessionID
 }
 
-// Close closes the MCP session within a timeout. reason says why it could not, or is empty. existed is
+// Close closes the MCP session of a key within a timeout. reason says why it could not, or is empty. existed is
 // false when the server did not know the MCP session. It may block.
-func (l Leftover) Close(cfg *Config, timeout time.Duration, key messages.Key) (existed bool, reason string) {
+func (l Leftover) Close(store KeyStore, timeout time.Duration) (existed bool, reason string) {
 	conn := l.Conn
 	if conn == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		ctx, cancel := context.WithTimeout(store.Life, timeout)
 		defer cancel()
 		var err error
-		conn, err = Dial(ctx, cfg.Dialer, mcpbridge.DialRequest{Key: key, Resume: l.Resume, Only: true, Down: func(*mcpbridge.Error) {}})
+		conn, err = Dial(ctx, store.Cfg.Dialer, mcpbridge.DialRequest{Key: store.Key, Resume: l.Resume, Only: true, Down: func(*mcpbridge.Error) {}})
 		if e := mcpbridge.AsError(err); e != nil {
 			if e.Session == mcpbridge.Gone {
 				return false, ""

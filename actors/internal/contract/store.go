@@ -17,7 +17,15 @@ import (
 type KeyStore struct {
 	Cfg *Config
 	Key messages.Key
+	// Life ends when the session of the key is closed, or does not close in time. Nothing that was given up, such as a
+	// call that the store has held up, uses the store after that: the key may belong to another member of the cluster.
+	// It is nil outside of sessions.
+	Life context.Context
 }
+
+// ErrLifeOver is the cause of the end of [KeyStore].Life. It tells it from that of a dial that was given up, whose
+// connection is closed: a session that has moved may have left its MCP session open for another member.
+var ErrLifeOver = errors.New("the session is closed")
 
 // Load returns the record of the key, or nil. The record may have a generation only.
 func (s KeyStore) Load() (known *mcpbridge.Record) {
@@ -68,10 +76,17 @@ func (s KeyStore) Try(what string, f func(context.Context) error) (done bool) {
 	if s.Cfg.Store == nil {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.Cfg.CloseTimeout)
+	life := s.Life
+	if life == nil {
+		life = context.Background()
+	}
+	ctx, cancel := context.WithTimeout(life, s.Cfg.CloseTimeout)
 	defer cancel()
 	began := time.Now()
-	err := f(ctx)
+	err := ctx.Err()
+	if err == nil {
+		err = f(ctx)
+	}
 	if err == nil {
 		return true
 	}

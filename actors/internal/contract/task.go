@@ -36,14 +36,14 @@ type TaskHeard struct {
 
 // Run runs the call on a connection, after a pause. task is what the call has become in an earlier run, or nil. It may
 // block.
-func (k *Call) Run(ctx context.Context, pause time.Duration, conn mcpbridge.Conn, task *tasks.Task, cfg *Config, self *mailbox.Mailbox) (result messages.Result, err error) {
+func (k *Call) Run(ctx context.Context, pause time.Duration, conn mcpbridge.Conn, task *tasks.Task, store *KeyStore, self *mailbox.Mailbox) (result messages.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = Panicked(r)
 		}
 	}()
 	if task == nil && k.IsDurable() {
-		known, err := k.begin(cfg)
+		known, err := k.begin(*store)
 		if err != nil {
 			return nil, err
 		}
@@ -55,12 +55,12 @@ func (k *Call) Run(ctx context.Context, pause time.Duration, conn mcpbridge.Conn
 		result, err := k.PerformAfter(ctx, pause, conn)
 		if task, _ = result.(*tasks.Task); task == nil || err != nil {
 			if k.IsDurable() && err != nil && !mcpbridge.AsError(err).MayHaveRun() {
-				k.forget(cfg)
+				k.forget(*store)
 			}
 			return result, err
 		}
 		if k.IsDurable() {
-			k.keepTask(cfg, task.ID)
+			k.keepTask(*store, task.ID)
 		}
 		self.PostUserMessage(&TaskHeard{k, task})
 	}

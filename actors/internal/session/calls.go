@@ -81,10 +81,10 @@ func (s *session) start(c actor.Context, k *contract.Call) {
 	if at, quiet := k.EndsAt(); quiet {
 		s.wakeBy(c, at)
 	}
-	pause, self, task, cfg := k.Pause(s.cfg.Random), &s.mailbox, k.Task, s.cfg
+	pause, self, task, store := k.Pause(s.cfg.Random), &s.mailbox, k.Task, &s.store
 	s.cfg.Dispatcher.Schedule(func() { // not async: each call would have one closure more
 		defer ctx.Cancel()
-		result, err := k.Run(ctx, pause, conn, task, cfg, self)
+		result, err := k.Run(ctx, pause, conn, task, store, self)
 		self.PostUserMessage(&callReturned{k, conn, result, err})
 	})
 }

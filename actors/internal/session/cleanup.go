@@ -64,7 +64,7 @@ func (s *session) startCleanup(c actor.Context) {
 		return
 	}
 	s.state = s.loadingRecord
-	store := s.store()
+	store := &s.store
 	s.cfg.Async(&s.mailbox, func() any { return &recordLoaded{store.Load()} })
 }
 
@@ -128,8 +128,8 @@ func (s *session) onRecordLoaded(c actor.Context, record *mcpbridge.Record) {
 // onCleanupGrant closes the leftovers.
 func (s *session) onCleanupGrant(c actor.Context) {
 	s.state, s.cleanup.runs = s.cleaningUp, true
-	w, cfg, timeout, store, generation := *s.cleanup, s.cfg, s.limits.CloseTimeout, s.store(), s.generation
-	s.cfg.Async(&s.mailbox, func() any { return w.run(cfg, timeout, store, generation) })
+	w, timeout, store, generation := *s.cleanup, s.limits.CloseTimeout, &s.store, s.generation
+	s.cfg.Async(&s.mailbox, func() any { return w.run(timeout, store, generation) })
 }
 
 // finishCleanup sends the last message, unless timerFired comes first.
@@ -155,7 +155,7 @@ func (s *session) leftoversWithReason(reason string) (all []contract.Leftover) {
 
 // run closes the leftovers one after the other, each within a timeout, and clears the record
 // when its MCP session is closed. It may block.
-func (w Cleanup) run(cfg *contract.Config, timeout time.Duration, store contract.KeyStore, generation uint64) *leftoversClosed {
+func (w Cleanup) run(timeout time.Duration, store *contract.KeyStore, generation uint64) *leftoversClosed {
 	result := &leftoversClosed{}
 	known := ""
 	if w.record != nil {
@@ -163,7 +163,7 @@ func (w Cleanup) run(cfg *contract.Config, timeout time.Duration, store contract
 	}
 	forget, seen := w.record != nil, false
 	for _, one := range w.Leftovers {
-		existed, reason := one.Close(cfg, timeout, store.Key)
+		existed, reason := one.Close(*store, timeout)
 		if one.Reason = reason; reason != "" {
 			result.leftovers = append(result.leftovers, one)
 		} else if existed {
@@ -175,7 +175,7 @@ func (w Cleanup) run(cfg *contract.Config, timeout time.Duration, store contract
 	}
 	if w.record != nil && w.Configured && !seen {
 		one := contract.Leftover{Resume: &w.record.Resume}
-		existed, reason := one.Close(cfg, timeout, store.Key)
+		existed, reason := one.Close(*store, timeout)
 		if reason != "" {
 			one.Reason, forget = "the session from before the restart of this process: "+reason, false
 			result.leftovers = append(result.leftovers, one)

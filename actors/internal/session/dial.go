@@ -22,7 +22,7 @@ import (
 type dialAttempt struct {
 	cfg       *contract.Config
 	limits    *mcpbridge.Limits
-	store     contract.KeyStore
+	store     *contract.KeyStore
 	noResume  bool     // as in durable
 	leftovers []string // as in durable
 	req       mcpbridge.DialRequest
@@ -77,7 +77,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		outdated := known.Generation < d.generation
 		d.generation = max(d.generation, known.Generation)
 		if outdated && known.Valid() { // a process that did not know of ours may have left it open
-			contract.Leftover{Resume: &known.Resume}.Close(d.cfg, d.limits.CloseTimeout, d.req.Key)
+			contract.Leftover{Resume: &known.Resume}.Close(*d.store, d.limits.CloseTimeout)
 		}
 		if d.noResume || outdated || !known.Valid() || slices.Contains(d.leftovers, known.SessionID) {
 			known = nil
@@ -149,12 +149,12 @@ func checkSessionID(conn mcpbridge.Conn) error {
 func (s *session) onGrant(c actor.Context, msg *contract.Grant) {
 	s.state = s.connecting
 	s.generation = max(s.generation, msg.Generation)
-	wanted, abort := context.WithCancelCause(context.Background())
+	wanted, abort := context.WithCancelCause(s.store.Life)
 	s.abortDial = abort
 
 	self := &s.mailbox
 	d := dialAttempt{
-		cfg: s.cfg, limits: s.limits, store: s.store(), noResume: s.noResume, leftovers: s.leftovers, req: s.dialRequest(c), setup: s.server.Setup, ops: s.settings.Operations(), previous: s.resumable,
+		cfg: s.cfg, limits: s.limits, store: &s.store, noResume: s.noResume, leftovers: s.leftovers, req: s.dialRequest(c), setup: s.server.Setup, ops: s.settings.Operations(), previous: s.resumable,
 		generation: s.generation, saved: s.saved, floor: s.floor, reopens: s.wasOpen, stateless: s.stateless,
 	}
 	go func() {

@@ -121,7 +121,7 @@ func (s *session) waitsForCalls() bool {
 func (s *session) closeConn(c actor.Context, conn mcpbridge.Conn) {
 	s.closingConn = conn
 	generation := s.generation
-	pause, timeout, store := s.running.Count > 0, s.limits.CloseTimeout, s.store()
+	pause, timeout, store := s.running.Count > 0, s.limits.CloseTimeout, &s.store
 	keep := s.drainOrder.Leave // the record
 	leave := keep && s.saved && conn.Resume() != nil && conn != s.gone
 	s.cfg.Async(&s.mailbox, func() any {

@@ -18,6 +18,7 @@ import (
 // Spec is what a session is spawned with.
 type Spec struct {
 	Config       *contract.Config
+	Life         context.Context // as in contract.KeyStore
 	Key          messages.Key
 	Server       *mcpbridge.Server     // read-only
 	Limits       *mcpbridge.Limits     // read-only
@@ -34,7 +35,7 @@ type Spec struct {
 // Props returns the Props of a session, and its mailbox.
 func Props(spec Spec) (*actor.Props, *mailbox.Mailbox) {
 	d := &durable{
-		cfg: spec.Config, key: spec.Key, server: spec.Server, limits: spec.Limits, registry: spec.Registry, registration: spec.Registration,
+		cfg: spec.Config, store: contract.KeyStore{Cfg: spec.Config, Key: spec.Key, Life: spec.Life}, key: spec.Key, server: spec.Server, limits: spec.Limits, registry: spec.Registry, registration: spec.Registration,
 		bind: spec.Bind, generation: spec.Generation, floor: spec.Floor, noResume: spec.NoResume, leftovers: spec.Leftovers, cleanup: spec.Cleanup,
 	}
 	d.mailbox.Parent = spec.Registry
@@ -44,6 +45,7 @@ func Props(spec Spec) (*actor.Props, *mailbox.Mailbox) {
 // durable is the state of a session that outlives a restart.
 type durable struct {
 	cfg          *contract.Config
+	store        contract.KeyStore // read-only
 	key          messages.Key
 	server       *mcpbridge.Server     // read-only
 	limits       *mcpbridge.Limits     // read-only; replaced by limitsChanged
@@ -103,9 +105,6 @@ type durable struct {
 	lastMessage contract.SessionClosed // is sent when the session is closed
 	mailbox     mailbox.Mailbox
 }
-
-// store returns the store of the key.
-func (d *durable) store() contract.KeyStore { return contract.KeyStore{Cfg: d.cfg, Key: d.key} }
 
 // addRunning notes that a call runs.
 func (d *durable) addRunning(k *contract.Call) {

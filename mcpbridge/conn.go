@@ -2,6 +2,7 @@ package mcpbridge
 
 import (
 	"context"
+	"encoding/json"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -33,6 +34,9 @@ type Conn interface {
 type Info struct {
 	// Server is what the server said about itself. Read-only.
 	Server *mcp.InitializeResult
+	// Verbatim is the result of initialize as the server has sent it, if Verbatim of the server's configuration is set, or
+	// nil: a session that was resumed has none, and neither has one with a protocol after 2025-11-25. Read-only.
+	Verbatim json.RawMessage
 	// Stateless is true over HTTP without a session id: such a session cannot expire.
 	Stateless bool
 	// Attached is true if the session of [DialRequest.Resume] was resumed.

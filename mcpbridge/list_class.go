@@ -72,7 +72,7 @@ func (s *Server) ClassOf(ctx context.Context, key messages.Key, can *mcp.ClientC
 // encoded, and so cannot be sent.
 func (s *Server) opening(memory, declared string) (string, error) {
 	text, err := json.Marshal([]any{
-		s.Command, s.Args, s.Env, s.InheritEnv, s.Dir, s.URL, s.Transport, s.Headers, s.Setup, s.ProtocolVersion, s.ClientInfo, memory, declared,
+		s.Command, s.Args, s.Env, s.InheritEnv, s.Dir, s.URL, s.Transport, s.Headers, s.Setup, s.ProtocolVersion, s.ClientInfo, s.Initialize, memory, declared,
 	})
 	return fmt.Sprintf("%x", sha256.Sum256(text)), err
 }

@@ -2,6 +2,7 @@ package mcpbridge
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -111,6 +112,10 @@ type Server struct {
 	// ClientInfo is the name and the version of the client that the server is told. Defaults to those of
 	// this module. Read-only.
 	ClientInfo *mcp.Implementation
+	// Initialize are further parameters of initialize, such as capabilities that the SDK does not know: the members of
+	// objects are added, and what the SDK sends itself stays as it is. Protocols after 2025-11-25 have no initialize.
+	// Defaults to none. Read-only.
+	Initialize map[string]json.RawMessage
 	// MaxResult is the maximum size of one message of the server, and of all pages of a
 	// list together, in bytes. A larger result fails with [messages.CodeProtocol]. Over
 	// stdio, a larger message ends the session as well. Defaults to 64 MiB; -1 is no limit.
@@ -136,14 +141,14 @@ type Server struct {
 	CustomNotifications []string
 	// Verbatim adds the parameters of questions and notifications of MCP, as the server has sent them, to
 	// [messages.Elicit], [messages.Sample], [messages.ServerLog], [messages.ResourceUpdated],
-	// [messages.ElicitationCompleted] and [messages.Progress], for a program that passes them on. The SDK then
-	// checks no form and no answer to it.
+	// [messages.ElicitationCompleted] and [messages.Progress], and what the server says about itself to
+	// [messages.Listing], for a program that passes them on. The SDK then checks no form and no answer to it.
 	Verbatim bool
 
 	// PerKey returns the configuration of one key, for example with the token of a user or
 	// the directory of a conversation. Command, Args, Env, Dir, URL, Headers, Setup, InMemory,
-	// ProtocolVersion and ClientInfo of the result may be different from those of this configuration, but a
-	// command cannot become a URL. The other fields apply to all keys: in the result they are the same,
+	// ProtocolVersion, ClientInfo and Initialize of the result may be different from those of this configuration, but
+	// a command cannot become a URL. The other fields apply to all keys: in the result they are the same,
 	// or zero. ProtocolVersion and ClientInfo, if they are zero, are those of this configuration.
 	// The function usually returns a changed copy of this configuration. Defaults to nil: all keys
 	// have this configuration.

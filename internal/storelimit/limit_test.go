@@ -135,6 +135,22 @@ func TestStoreThatHeedsItsContextIsNotAskedForAWhile(t *testing.T) {
 	})
 }
 
+func TestRequestThatNobodyWantsAnyLongerSaysNothingOfTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(scripted(func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+			return ctx.Err()
+		}))
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Millisecond, cancel)
+		require.ErrorIs(t, s.Save(ctx, key(1), nil), context.Canceled)
+		require.NoError(t, s.Save(t.Context(), key(1), nil))
+	})
+}
+
 func TestPanicOfAStoreIsItsError(t *testing.T) {
 	s := New(scripted(func(context.Context) error { panic("a bug") }))
 	for range 2 * maxRequests {

@@ -66,6 +66,14 @@ func (c *conn) verbatim(params mcp.Params) json.RawMessage {
 // currentRoots returns the roots of the session, or nil.
 func (c *conn) currentRoots() *messages.SetRoots { return c.roots.Load() }
 
+// introduction returns the further parameters of initialize, and where to keep the result as it came, or nil.
+func (c *conn) introduction() (further map[string]json.RawMessage, keep *json.RawMessage) {
+	if c.at.Verbatim {
+		keep = &c.info.Verbatim
+	}
+	return c.at.Initialize, keep
+}
+
 // logLevel returns the log level that requests name, or nothing.
 func (c *conn) logLevel() string {
 	c.mu.Lock()
@@ -97,8 +105,12 @@ func (c *conn) Broke(err error) {
 // Expired reports that the server does not know the session.
 func (c *conn) Expired(e *mcpbridge.Error) { c.reportDown(e) }
 
-// Doubt begins an inquiry, and does not wait for it.
+// Doubt begins an inquiry, and does not wait for it. During the handshake there is nothing to ask yet: if the server does not know
+// the session, the first operation is refused, too.
 func (c *conn) Doubt(method string, refusal *mcpbridge.Error) {
+	if !c.IsOpen.Load() {
+		return
+	}
 	c.doubts.inquire(doubt.KindOf(method, "", refusal))
 }
 

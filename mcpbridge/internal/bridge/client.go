@@ -35,6 +35,8 @@ type handler interface {
 	verbatim(mcp.Params) json.RawMessage
 	// currentRoots returns the roots of the session, or nil if the server has to ask for them.
 	currentRoots() *messages.SetRoots
+	// introduction returns the further parameters of initialize, and where to keep the result as it came, or nil.
+	introduction() (further map[string]json.RawMessage, keep *json.RawMessage)
 	// logLevel returns the log level that requests name, or nothing.
 	logLevel() string
 	// carriesParams reports whether the connection adds the parameters of an exchange to its request.
@@ -57,15 +59,16 @@ func handlerOf(ctx context.Context) handler {
 // nobody is the handler of no session.
 type nobody struct{}
 
-func (nobody) hear(messages.Notification)                                 {}
-func (nobody) logOf(*mcp.LoggingMessageParams) (of messages.OperationRef) { return of }
-func (nobody) origin(mcp.Params) *wire.Exchange                           { return nil }
-func (nobody) verbatim(mcp.Params) json.RawMessage                        { return nil }
-func (nobody) currentRoots() *messages.SetRoots                           { return nil }
-func (nobody) logLevel() string                                           { return "" }
-func (nobody) carriesParams() bool                                        { return false }
-func (nobody) isModern() bool                                             { return false }
-func (nobody) followsTasks() bool                                         { return false }
+func (nobody) hear(messages.Notification)                                   {}
+func (nobody) logOf(*mcp.LoggingMessageParams) (of messages.OperationRef)   { return of }
+func (nobody) origin(mcp.Params) *wire.Exchange                             { return nil }
+func (nobody) verbatim(mcp.Params) json.RawMessage                          { return nil }
+func (nobody) currentRoots() *messages.SetRoots                             { return nil }
+func (nobody) introduction() (map[string]json.RawMessage, *json.RawMessage) { return nil, nil }
+func (nobody) logLevel() string                                             { return "" }
+func (nobody) carriesParams() bool                                          { return false }
+func (nobody) isModern() bool                                               { return false }
+func (nobody) followsTasks() bool                                           { return false }
 func (nobody) ask(context.Context, messages.Request) messages.Answer {
 	return &messages.Refusal{Reason: "nobody is there who could answer"}
 }
@@ -283,6 +286,9 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		if trace := messages.TraceOf(ctx); trace.Parent != "" && req.GetParams() != nil {
 			addTrace(req.GetParams(), trace)
 		}
+		if method == rpc.MethodInitialize {
+			return initialize(ctx, next, req)
+		}
 		if ex.ProgressToken != "" {
 			if params, ok := req.GetParams().(mcp.RequestParams); ok {
 				params.SetProgressToken(ex.ProgressToken)
@@ -323,6 +329,34 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		return result, err
 	}
+}
+
+// initialize sends initialize with the further parameters that the configuration has, and keeps the result as it came if the
+// configuration says so.
+func initialize(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
+	ex := wire.ExchangeOf(ctx)
+	further, keep := handlerOf(ctx).introduction()
+	if len(further) > 0 {
+		params, err := rpc.EncodeParams(req.GetParams())
+		if p, is := req.GetParams().(*mcp.InitializeParams); is && err == nil && p.Capabilities.RootsV2 == nil {
+			params, err = withoutRoots(params) // the SDK would drop them later
+		}
+		if err == nil {
+			params, err = withMembers(params, further)
+		}
+		if err != nil {
+			return nil, err
+		}
+		req = withParams{req, &customParams{fields: params}}
+	}
+	if keep != nil {
+		ex.Copy()
+	}
+	result, err := next(ctx, rpc.MethodInitialize, req)
+	if raw := ex.Kept(); keep != nil && len(raw) > 0 {
+		*keep = raw[0]
+	}
+	return result, err
 }
 
 // addTrace adds a trace to _meta (SEP-414), unless the caller has set one.

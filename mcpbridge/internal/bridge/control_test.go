@@ -418,6 +418,13 @@ func TestHintsAreUnlearnedWhenAChangeMayHaveBeenMissed(t *testing.T) {
 	require.False(t, safe || known)
 }
 
+// A server may refuse the stream before the session is open.
+func TestNothingIsAskedDuringTheHandshake(t *testing.T) {
+	c := &conn{}
+	c.Doubt(http.MethodGet, nil)
+	require.False(t, c.doubts.machine.IsRunning())
+}
+
 // H-B11: a process that refuses everything counts as broken, because there is no second
 // session to ask.
 func TestProcessThatRefusesEverythingCountsAsBroken(t *testing.T) {

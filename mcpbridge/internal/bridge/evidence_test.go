@@ -3,6 +3,7 @@ package bridge
 import (
 	"context"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -303,6 +304,25 @@ func TestClosingEndsWhatAnInquiryHasOpened(t *testing.T) {
 			synctest.Wait()
 		})
 	}
+}
+
+// The dial that nobody wanted any longer, and the session actor that got its connection, both close it.
+func TestSessionThatTwoCloseIsEndedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSessions(says(404, "", ""))
+		c, _ := s.dial(t)
+		s.answers(nil, map[string]answering{http.MethodDelete: func(req *http.Request) (*http.Response, error) {
+			time.Sleep(time.Second)
+			return says(204, "", "")(req)
+		}})
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() { require.NoError(t, c.link.EndSession(t.Context())) })
+		}
+		both.Wait()
+		require.Equal(t, 1, s.count(http.MethodDelete))
+		require.NoError(t, c.Close(t.Context()))
+	})
 }
 
 // A session that nobody will use is ended in a few attempts, and nothing waits after the last of them.

@@ -174,7 +174,11 @@ func resultOf(config *mcpbridge.Server) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("clientInfo: %w", err)
 	}
-	add(string(info))
+	further, err := json.Marshal(config.Initialize)
+	if err != nil {
+		return "", fmt.Errorf("initialize: %w", err)
+	}
+	add(string(info), string(further))
 	add(config.Args...)
 	for _, values := range []map[string]string{config.Env, config.Headers} {
 		var all []string

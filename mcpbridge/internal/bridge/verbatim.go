@@ -25,6 +25,45 @@ func isVerbatim(op messages.Operation, method string) bool {
 	return op != nil && op.Head().Verbatim && op.Method() == method
 }
 
+// withoutRoots returns the parameters of initialize without the capability of roots, which encodes even if there is none.
+func withoutRoots(params json.RawMessage) (json.RawMessage, error) {
+	var object, can map[string]json.RawMessage
+	if err := json.Unmarshal(params, &object); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(object["capabilities"], &can); err != nil {
+		return nil, err
+	}
+	delete(can, "roots")
+	var err error
+	if object["capabilities"], err = json.Marshal(can); err != nil {
+		return nil, err
+	}
+	return json.Marshal(object)
+}
+
+// withMembers returns a JSON value with further members, at any depth, if it is an object. What it has stays as it is.
+func withMembers(value json.RawMessage, further map[string]json.RawMessage) (json.RawMessage, error) {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(value, &object) != nil || object == nil {
+		return value, nil
+	}
+	for name, added := range further {
+		if own, has := object[name]; has {
+			var more map[string]json.RawMessage
+			if json.Unmarshal(added, &more) != nil {
+				continue
+			}
+			var err error
+			if added, err = withMembers(own, more); err != nil {
+				return nil, err
+			}
+		}
+		object[name] = added
+	}
+	return json.Marshal(object)
+}
+
 // rawResult is the answer to a question as it is.
 type rawResult struct {
 	mcp.ResultBase

@@ -1,80 +1,32 @@
 package doubt
 
 import (
-	"flag"
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
+	"github.com/mcpactor/mcpactor/internal/schedule"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-var (
-	simulationSeed    = flag.Uint64("simulation.seed", 1, "the first seed; 0 is a fresh one")
-	simulationSeeds   = flag.Int("simulation.seeds", 300, "the number of seeds")
-	simulationTime    = flag.Duration("simulation.time", 0, "run fresh schedules for so long, in place of a number of seeds")
-	simulationVerbose = flag.Bool("simulation.v", false, "print the log of the first schedule")
-)
-
-// manySchedules is how many schedules meet all crossings that matter.
-const manySchedules = 50_000
-
-// crossings are what a long run must have met.
-var crossings = []string{
+var schedules = schedule.Simulation{Test: "go test ./mcpbridge/internal/doubt", Seeds: 300, Simulate: simulate, Many: 50_000, Crossings: []string{
 	"attach: alive", "attach: dead", "attach: unsettled", "verdict: unsettled", "verdict: away", "verdict: alive", "verdict: dead",
 	"verdict: late", "a second round", "a control is kept", "a control is ended", "a control is not opened", "a control is not allowed",
 	"an answer after its step", "the end while a control opens", "the end while a control is compared", "a front, and dead",
 	"a call that acted is lost", "a call is replayed", "a call with its id is replayed", "held", "held while unheard", "balanced", "alive is remembered",
-}
+}}
 
 // TestSimulation runs schedules whose every choice comes from a seed: what the server does and knows, when it answers
 // which check, and when time passes.
-func TestSimulation(t *testing.T) {
-	seed, seeds := *simulationSeed, *simulationSeeds
-	if seed == 0 {
-		seed = rand.Uint64() >> 16
-	}
-	if *simulationTime > 0 {
-		seeds = 1 << 40
-	}
-	began, n, met := time.Now(), 0, map[string]int{}
-	for ; n < seeds && (*simulationTime == 0 || time.Since(began) < *simulationTime); n++ {
-		m := simulate(seed + uint64(n))
-		if *simulationVerbose && n == 0 {
-			t.Log("\n" + strings.Join(m.log, "\n"))
-		}
-		if m.broken != "" {
-			t.Fatalf("seed %d, after %v: %s\n%s", seed+uint64(n), time.Since(began).Round(time.Millisecond), m.broken, strings.Join(m.log, "\n"))
-		}
-		for what, count := range m.met {
-			met[what] += count
-		}
-	}
-	t.Logf("%d schedules from seed %d: %.0f a second", n, seed, float64(n)/time.Since(began).Seconds())
-	for _, what := range slices.Sorted(maps.Keys(met)) {
-		t.Logf("%8d %s", met[what], what)
-	}
-	if n >= manySchedules {
-		for _, what := range crossings {
-			require.NotZero(t, met[what], "it never happened: %s", what)
-		}
-	}
-}
+func TestSimulation(t *testing.T) { schedules.TestSeeds(t) }
 
-func TestSimulationRepeats(t *testing.T) {
-	for seed := range uint64(20) {
-		require.Equal(t, simulate(seed).log, simulate(seed).log)
-	}
-}
+func TestSimulationReplaysTapes(t *testing.T) { schedules.TestTapes(t) }
+
+func TestSimulationIsReproducible(t *testing.T) { schedules.TestRepeats(t, 20, 1, func(int) {}) }
 
 // server is a server as the schedule wants it. Its answers say what it knows; it may lie where that is provable.
 type server struct {
@@ -116,7 +68,7 @@ func (m *simulation) frontPage() *mcpbridge.Error {
 
 // knowsFirst reports whether the process that takes a request knows the session.
 func (m *simulation) knowsFirst() bool {
-	if m.now.Before(m.server.freshUntil) || m.server.balanced && m.n(2) == 0 {
+	if m.now.Before(m.server.freshUntil) || m.server.balanced && m.N(2) == 0 {
 		return false
 	}
 	return m.server.knows
@@ -175,7 +127,7 @@ type question struct {
 }
 
 type simulation struct {
-	*rand.Rand
+	*schedule.Run
 	now     time.Time
 	machine Machine
 	server  server
@@ -201,60 +153,56 @@ type simulation struct {
 	isSettled bool
 	late      *Inquiry // the inquiry that found that a fresh session has become known
 	alive     map[Kind]time.Time
-
-	log    []string
-	met    map[string]int
-	broken string
 }
 
-func (m *simulation) n(n int) int { return m.IntN(n) }
+// rarely is true one time in some.
+func (m *simulation) rarely(in int) bool { return m.Rarely(2, in) == 1 }
 
-func (m *simulation) rarely(in int) bool { return m.n(in) == 0 }
-
-func (m *simulation) say(format string, args ...any) {
-	m.log = append(m.log, fmt.Sprintf("%8v  ", m.now.Sub(start))+fmt.Sprintf(format, args...))
-}
-
-func (m *simulation) check(ok bool, format string, args ...any) {
-	if !ok && m.broken == "" {
-		m.broken = fmt.Sprintf(format, args...)
+// check notes what does not hold.
+func (m *simulation) check(ok bool, kind string, args ...any) {
+	if !ok {
+		m.Violate(kind, kind, args...)
 	}
 }
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // simulate runs one schedule: a server and its faults, calls, and an end after which all is at rest.
-func simulate(seed uint64) *simulation {
-	m := &simulation{Rand: rand.New(rand.NewPCG(seed, 0)), now: start, met: map[string]int{}, alive: map[Kind]time.Time{}}
+func simulate(_ *testing.T, choices *schedule.Tape, actions int, keep bool) *schedule.Run {
+	if n, given := choices.Actions(); given {
+		actions = n
+	}
+	m := &simulation{now: start, alive: map[Kind]time.Time{}}
+	m.Run = schedule.Begin(choices, keep, func() time.Time { return m.now })
+	m.Part()
 	m.server = server{
-		knows: true, status: []int{400, 404, 401, 422, 503, 200}[m.n(6)], own: m.rarely(2), noList: m.rarely(6), noPing: m.rarely(5),
+		knows: true, status: []int{400, 404, 401, 422, 503, 200}[m.N(6)], own: m.rarely(2), noList: m.rarely(6), noPing: m.rarely(5),
 		pingsAny: m.rarely(5), noListing: m.rarely(6), trusting: m.rarely(4), balanced: m.rarely(12), modest: m.rarely(10), second: true,
 	}
 	if m.server.status == 200 || m.server.status == 503 {
 		m.server.own = true
 	}
 	if m.rarely(6) {
-		m.server.freshUntil = m.now.Add(time.Duration(m.n(2500)) * time.Millisecond)
+		m.server.freshUntil = m.now.Add(time.Duration(m.N(2500)) * time.Millisecond)
 	}
 	m.session = Session{
 		ConnectTimeout: 10 * time.Second, HasID: true, HasList: !m.server.noList, MayRefuse: true, Resumable: true,
 		MayRefresh: m.rarely(2), IsFresh: !m.server.freshUntil.IsZero(),
 	}
-	m.say("%+v", m.server)
+	m.Logf("%+v", m.server)
 	if m.rarely(4) {
 		if m.rarely(2) {
 			m.forget()
 		}
 		m.began(func() *Inquiry { return m.machine.Attach(m.at()) })
 	}
-	for range 60 {
-		if m.broken != "" {
-			return m
-		}
+	for ; actions > 0 && m.Intact(); actions-- {
+		m.Part()
 		m.act()
 	}
+	m.Part()
 	m.rest()
-	return m
+	return m.Run
 }
 
 // at returns what is known of the session.
@@ -271,25 +219,25 @@ func (m *simulation) at() Session {
 }
 
 func (m *simulation) forget() {
-	m.say("the server forgets")
+	m.Logf("the server forgets")
 	m.lied = m.lied || m.control
 	m.server.knows, m.server.second = false, !m.control
 }
 
 // act does one of the things that may happen.
 func (m *simulation) act() {
-	switch m.n(16) {
+	switch m.N(16) {
 	case 0:
 		if m.rarely(2) {
 			m.forget()
 		}
 	case 1:
-		m.server.front = []int{0, 0, 503, 404}[m.n(4)]
+		m.server.front = []int{0, 0, 503, 404}[m.N(4)]
 		m.flaps = m.flaps || m.control && m.server.front != 0
-		m.say("front %d", m.server.front)
+		m.Logf("front %d", m.server.front)
 	case 2:
 		m.server.limit = m.rarely(4)
-		m.say("limit %v", m.server.limit)
+		m.Logf("limit %v", m.server.limit)
 	case 3, 4, 5:
 		m.call()
 	case 6:
@@ -299,9 +247,9 @@ func (m *simulation) act() {
 			m.end()
 		}
 	case 8:
-		m.pass(time.Duration(m.n(4000)) * time.Millisecond)
+		m.pass(time.Duration(m.N(4000)) * time.Millisecond)
 	case 9:
-		m.pass(time.Duration(m.n(60)) * time.Millisecond)
+		m.pass(time.Duration(m.N(60)) * time.Millisecond)
 	case 10:
 		if due := m.machine.Due(); !due.IsZero() {
 			m.pass(due.Sub(m.now))
@@ -319,12 +267,12 @@ func (m *simulation) call() {
 	m.session.Begun++
 	k := &caller{until: m.now.Add(5 * time.Second)}
 	srv := &m.server
-	method := []string{"tools/call", "tools/list"}[m.n(2)]
+	method := []string{"tools/call", "tools/list"}[m.N(2)]
 	switch knows := m.knowsFirst(); {
 	case srv.front != 0:
 		k.said = m.frontPage()
 		k.kind = KindOf(method, "", k.said)
-		m.say("a call meets the front")
+		m.Logf("a call meets the front")
 		clear(m.alive)
 		m.began(func() *Inquiry { k.on = m.machine.Front(m.at(), k.kind, k.said); return k.on })
 		if k.on == nil || !wire.IsMissing(srv.front) {
@@ -346,7 +294,7 @@ func (m *simulation) call() {
 		k.until = m.now.Add(time.Second)
 	}
 	k.kind = KindOf(method, "", k.said)
-	m.say("a call is refused: acted %v", k.acted)
+	m.Logf("a call is refused: acted %v", k.acted)
 	m.ask(k)
 }
 
@@ -356,7 +304,7 @@ func (m *simulation) ask(k *caller) {
 	m.began(func() *Inquiry { k.on, isAlive = m.machine.Refused(m.at(), k.kind); return k.on })
 	switch {
 	case isAlive:
-		m.met["alive is remembered"]++
+		m.Crossed("alive is remembered")
 		until, ok := m.alive[k.kind]
 		m.check(ok && m.now.Before(until), "alive, but not for this refusal")
 	case k.on != nil:
@@ -383,10 +331,10 @@ func (m *simulation) admit(untilHeard bool) {
 	case e != nil:
 		m.check(e.Withheld && (m.machine.dead != nil || m.machine.front != nil), "withheld")
 	case i != nil && until.IsZero():
-		m.met["held while unheard"]++
+		m.Crossed("held while unheard")
 		m.check(m.machine.front != nil, "held without a limit")
 	case i != nil:
-		m.met["held"]++
+		m.Crossed("held")
 		m.check(until.After(m.now) && !until.After(m.now.Add(time.Second)), "held until %v", until.Sub(start))
 	}
 }
@@ -395,11 +343,11 @@ func (m *simulation) end() {
 	if m.ended {
 		return
 	}
-	m.say("end")
+	m.Logf("end")
 	if i := m.machine.running; i != nil && i.state == opening {
-		m.met["the end while a control opens"]++
+		m.Crossed("the end while a control opens")
 	} else if i != nil && (i.state == comparing || i.state == confirming) {
-		m.met["the end while a control is compared"]++
+		m.Crossed("the end while a control is compared")
 	}
 	m.ended = true
 	m.machine.End(m.at())
@@ -424,7 +372,7 @@ func (m *simulation) pass(d time.Duration) {
 		}
 		m.machine.Wake(m.at())
 		m.carryOut()
-		if m.now.Equal(end) || m.broken != "" {
+		if m.now.Equal(end) || !m.Intact() {
 			return
 		}
 	}
@@ -467,8 +415,9 @@ func isDone(i *Inquiry) bool {
 
 // decided takes one decision.
 func (m *simulation) decided(d Decision) {
+	m.Steps++
 	if d.Do != Stop {
-		m.say("%s %d, step %d", d.Do, d.Check, d.Step)
+		m.Logf("%s %d, step %d", d.Do, d.Check, d.Step)
 	}
 	isQuestion := d.Do == Ask || d.Do == Unknown || d.Do == Compare || d.Do == Open
 	m.check(!m.ended || !isQuestion, "%s after the end", d.Do)
@@ -478,7 +427,7 @@ func (m *simulation) decided(d Decision) {
 			m.check(m.roundAt.IsZero() || m.now.Sub(m.roundAt) >= paceOther, "inquiries %v apart", m.now.Sub(m.roundAt))
 		}
 		if m.roundAt.After(m.since) {
-			m.met["a second round"]++
+			m.Crossed("a second round")
 		}
 		m.roundAt, m.proofs = m.now, 0
 	}
@@ -492,11 +441,11 @@ func (m *simulation) decided(d Decision) {
 	case Compare:
 		m.check(m.control && !m.opens, "no control")
 	case Keep:
-		m.met["a control is kept"]++
+		m.Crossed("a control is kept")
 		m.check(m.control, "no control to keep")
 		m.control = false
 	case Discard:
-		m.met["a control is ended"]++
+		m.Crossed("a control is ended")
 		m.check(m.control, "no control to end")
 		m.reports++
 	case Expire:
@@ -526,7 +475,7 @@ func (m *simulation) answerOne() {
 	if len(m.questions) == 0 {
 		return
 	}
-	at := m.n(len(m.questions))
+	at := m.N(len(m.questions))
 	q := m.questions[at]
 	m.at()
 	if !q.taken {
@@ -545,9 +494,9 @@ func (m *simulation) answerOne() {
 		m.opened(q)
 	} else {
 		if q.Step != m.machine.step {
-			m.met["an answer after its step"]++
+			m.Crossed("an answer after its step")
 		}
-		m.say("answer to %s %d, step %d: %+v", q.Do, q.Check, q.Step, said(q.answer))
+		m.Logf("answer to %s %d, step %d: %+v", q.Do, q.Check, q.Step, said(q.answer))
 		m.machine.Answered(m.at(), q.Step, q.Check, q.answer)
 	}
 	m.carryOut()
@@ -569,7 +518,7 @@ func (m *simulation) opening() *mcpbridge.Error {
 	case m.server.front != 0:
 		return &mcpbridge.Error{Class: mcpbridge.Unavailable, Status: m.server.front, Server: mcpbridge.Absent}
 	case m.server.modest:
-		return &mcpbridge.Error{Class: mcpbridge.Unauthorized, Status: []int{401, 429, 500}[m.n(3)], Server: mcpbridge.Present}
+		return &mcpbridge.Error{Class: mcpbridge.Unauthorized, Status: []int{401, 429, 500}[m.N(3)], Server: mcpbridge.Present}
 	}
 	return nil
 }
@@ -578,11 +527,11 @@ func (m *simulation) opened(q *question) {
 	m.opens = false
 	switch {
 	case !q.IsFree && m.rarely(8):
-		m.met["a control is not allowed"]++
+		m.Crossed("a control is not allowed")
 		m.control = false
 		m.machine.NotAllowed(m.at())
 	case q.failed != nil:
-		m.met["a control is not opened"]++
+		m.Crossed("a control is not opened")
 		m.control, m.lied = false, true
 		m.machine.NotOpened(m.at(), q.failed)
 	default:
@@ -602,11 +551,11 @@ func (m *simulation) settled(i *Inquiry) {
 	}
 	m.at()
 	name := []string{"unsettled", "away", "alive", "dead", "late"}[i.Verdict]
-	m.say("verdict: %s", name)
+	m.Logf("verdict: %s", name)
 	if i.isAttach {
-		m.met["attach: "+name]++
+		m.Crossed("attach: " + name)
 	} else {
-		m.met["verdict: "+name]++
+		m.Crossed("verdict: " + name)
 	}
 	isHonest := !m.lied && !m.server.pingsAny && !m.server.noListing && !m.server.balanced
 	switch i.Verdict {
@@ -614,7 +563,7 @@ func (m *simulation) settled(i *Inquiry) {
 		m.check(m.late != i, "dead, but the server knew the session late")
 		m.check(m.flaps || !m.unknown.Before(m.since), "dead, but the server knew the session")
 		if i.isAway {
-			m.met["a front, and dead"]++
+			m.Crossed("a front, and dead")
 		}
 	case Alive:
 		m.check(!isHonest || i.isAttach || !m.known.Before(m.since), "alive, but the server did not know the session")
@@ -625,7 +574,7 @@ func (m *simulation) settled(i *Inquiry) {
 		}
 	}
 	if m.machine.balanced != [16]byte{} {
-		m.met["balanced"]++
+		m.Crossed("balanced")
 		m.check(m.server.balanced || !m.unknown.IsZero(), "balanced, but the server always knew the session")
 	}
 }
@@ -649,13 +598,13 @@ func (m *simulation) replied() (any bool) {
 			m.drop(k)
 			switch e := k.on.Outcome(k.said, false, true); {
 			case e.Class == mcpbridge.Expired || e.Class == mcpbridge.NotSent:
-				m.met["a call is replayed"]++
+				m.Crossed("a call is replayed")
 				if k.said.Own {
-					m.met["a call with its id is replayed"]++
+					m.Crossed("a call with its id is replayed")
 				}
 				m.check(!k.acted, "a call that acted is replayed")
 			case e.Class == mcpbridge.Lost && k.acted:
-				m.met["a call that acted is lost"]++
+				m.Crossed("a call that acted is lost")
 			}
 		}
 	}
@@ -666,9 +615,9 @@ func (m *simulation) replied() (any bool) {
 func (m *simulation) rest() {
 	wasEnded := m.ended
 	m.server.front, m.server.limit = 0, false
-	m.say("the faults end")
+	m.Logf("the faults end")
 	isProvable := !m.server.modest && !m.server.balanced && (!m.server.pingsAny || !m.server.noList && !m.server.noListing)
-	for end := m.now.Add(PauseMax + AliveFor + 20*time.Second); m.now.Before(end) && m.broken == "" && m.machine.dead == nil; {
+	for end := m.now.Add(PauseMax + AliveFor + 20*time.Second); m.now.Before(end) && m.Intact() && m.machine.dead == nil; {
 		if !m.server.knows {
 			m.call()
 		} else {
@@ -681,7 +630,7 @@ func (m *simulation) rest() {
 		m.pass(250 * time.Millisecond)
 	}
 	m.end()
-	for m.machine.running != nil && m.broken == "" && (len(m.questions) > 0 || m.reports > 0) {
+	for m.machine.running != nil && m.Intact() && (len(m.questions) > 0 || m.reports > 0) {
 		m.answerOne()
 		m.report()
 	}

@@ -93,7 +93,7 @@ func (m Message) ReportRefusal(session *transport.Session, e *mcpbridge.Error, e
 	case !wire.MayRefresh(m.Request.Context()): // it is a check, whose caller judges the refusal
 	case m.IsCall() || m.IsAnswer():
 		expire(e)
-	case session.IsOpen.Load(): // a server without such a notification may answer it with 404
+	default: // a server without such a notification may answer it with 404
 		session.Watcher.Doubt(m.Method, e)
 	}
 }

@@ -99,8 +99,15 @@ func (s *session) endQuietly(attempts int) {
 	s.habits.forgets.Add(1)
 }
 
-// EndSession ends the session on the server, unless others have its id. It may be called again if it failed.
+// EndSession ends the session on the server, unless others have its id. It may be called again if it failed, and while it
+// runs: a dial that nobody wants any longer is closed by whoever has it.
 func (s *session) EndSession(ctx context.Context) error {
+	select {
+	case s.ending <- struct{}{}:
+		defer func() { <-s.ending }()
+	case <-ctx.Done():
+		return errors.New("ending the session on the server: " + ctx.Err().Error())
+	}
 	s.mu.Lock()
 	done := s.ended || s.id == ""
 	s.mu.Unlock()

@@ -28,7 +28,8 @@ type session struct {
 	answers wire.Answers
 	habits  *habits
 
-	fresh atomic.Bool // the server has answered nothing since initialize
+	fresh  atomic.Bool   // the server has answered nothing since initialize
+	ending chan struct{} // has an element while EndSession runs
 
 	mu       sync.Mutex
 	id       string        // empty until it is known

@@ -44,6 +44,7 @@ func (s *Server) Connect(about *transport.Session) (transport.Conn, error) {
 	session := &session{
 		Session: about, client: s.Client, out: outbound.NewSender(s.Client, about),
 		answers: wire.Answers{IDs: rpc.NewIDs(about.Strays), Progress: &about.Progress, Custom: about.Custom}, habits: &s.habits,
+		ending: make(chan struct{}, 1),
 	}
 	rt := &roundTripper{standalone: standalone{session: session}}
 	rt.poster = outbound.Poster{Session: about, Deliver: rt.deliver, Initialized: rt.initialized}

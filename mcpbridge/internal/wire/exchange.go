@@ -67,6 +67,7 @@ type Exchange struct {
 	refusal  *mcpbridge.Error // the last thing that came in place of a response
 
 	wanted bool              // the exchange takes the result of the last request
+	copies bool              // the exchange keeps the result of the last request, which the SDK gets
 	result json.RawMessage   // the result that was taken, or nil
 	params json.RawMessage   // of the last request, if the SDK sends it without them
 	kept   []json.RawMessage // results that the operation wants as they came
@@ -154,7 +155,14 @@ func (ex *Exchange) Begin(wanted bool) {
 	defer ex.mu.Unlock()
 	ex.earlier = ex.earlier || ex.accepted || ex.begun
 	ex.accepted, ex.begun, ex.answered = false, false, false
-	ex.wanted, ex.result, ex.params = wanted, nil, nil
+	ex.wanted, ex.copies, ex.result, ex.params = wanted, false, nil, nil
+}
+
+// Copy notes that the result of the request is kept as it comes, although the SDK gets it.
+func (ex *Exchange) Copy() {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.copies = true
 }
 
 // Carries notes the parameters of the request, as JSON, if the SDK sends it without them.
@@ -268,6 +276,9 @@ func (ex *Exchange) Answered(resp *jsonrpc.Response) (taken bool) {
 	ex.begun, ex.answered, ex.failure = true, true, resp.Error
 	if ex.wanted && resp.Error == nil {
 		ex.result = resp.Result
+	}
+	if ex.copies && resp.Error == nil {
+		ex.kept = append(ex.kept, bytes.Clone(resp.Result))
 	}
 	return ex.result != nil
 }

@@ -119,7 +119,7 @@ load: ## show the load test's figures: 1,000 keys, with and without faults
 real: ## run the tests with real servers, and clients behind mcpactor serve: needs Node, npm, Chromium and nginx, and installs what is missing; SHORT=-short leaves out most pairs of a client and a server, RACE=-race is for the race detector
 	tests/real/install
 	go test -timeout 20m $(RACE) $(SHORT) -tags real ./tests/real
-	go -C cluster test $(RACE) -tags real -run '^TestCertificatesForTrying' .
+	go -C cluster test $(RACE) -tags real -run 'ForTrying' .
 
 .PHONY: containers
 containers: ## run the tests with servers in containers of podman and docker: needs Debian and root, and installs the rest

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -48,7 +49,10 @@ func TestEveryGoBlockIsPartOfAnExample(t *testing.T) {
 	require.NoError(t, err)
 	deeper, err := filepath.Glob("../*/*/*example_test.go") // the test kit, and packages below the supervisor
 	require.NoError(t, err)
-	for _, file := range append(files, deeper...) {
+	programs, err := filepath.Glob("../cluster/examples/*/main.go")
+	require.NoError(t, err)
+	require.NotEmpty(t, programs)
+	for _, file := range slices.Concat(files, deeper, programs) {
 		examples.WriteString(flat(read(t, file)) + "\n")
 	}
 	for _, page := range pages(t) {

@@ -50,6 +50,23 @@ func TestBusySessionIsEvictedByDrainingAndNothingIsCut(t *testing.T) {
 }
 
 // E2
+func TestLeastRecentlyUsedBusySessionMakesRoomIfAllAreBusy(t *testing.T) {
+	inFakeTime(t, supervisor.Config{MaxSessions: 2}, func(h *harness) {
+		var busy []*sentCommand
+		for _, scope := range []string{"a", "b", "a"} {
+			busy = append(busy, h.send(call(scope, "slow")))
+			synctest.Wait()
+		}
+		require.Equal(t, "1", h.send(call("c", "count")).text())
+		e := awaitEvent(h, func(*messages.SessionEvicted) bool { return true })
+		require.Equal(t, "b", e.Key.Scope)
+		for _, p := range busy {
+			require.Equal(t, "done", p.text())
+		}
+	})
+}
+
+// E2
 func TestCallThatGetsNoSlotIsBusyAtItsDeadline(t *testing.T) {
 	inFakeTime(t, supervisor.Config{MaxSessions: 1}, func(h *harness) {
 		hang := h.send(call("a", "hang", within(30*time.Second)))

@@ -205,6 +205,7 @@
 //	E2  TestBusySessionIsEvictedByDrainingAndNothingIsCut
 //	    TestCallThatGetsNoSlotIsBusyAtItsDeadline
 //	    TestCallsThatWaitInAnEvictedSessionRunInItsSuccessor
+//	    TestLeastRecentlyUsedBusySessionMakesRoomIfAllAreBusy
 //	E3  TestKeyThatIsCalledWhileItsSessionClosesGetsASuccessorAfterwards
 //	E4  TestIdleSessionIsClosedAfterTheIdleTimeoutAndNotBefore
 //	E5  TestClosingAnswersEachCallAndEndsEachSession

@@ -14,7 +14,7 @@
 //   - [Hooks] wrap the dialer of a supervisor: they run before and after each dial, call
 //     and close.
 //
-// Faults are deterministic: only the port of a server varies. Those that are chosen by
-// chance are chosen by a seed. Every server listens on loopback only. The package is for tests, in this module and
-// in others. Do not use it in production.
+// Faults are repeatable, schedules are not: a seed chooses the same faults for the same calls,
+// and the Go runtime chooses the order of goroutines. Every server listens on loopback only.
+// The package is for tests, in this module and in others. Do not use it in production.
 package faults

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -34,8 +35,8 @@ type random struct {
 
 // FailsAtRandom makes calls of the tools of the script meet faults by chance, in addition to
 // those in their steps: the call meets the fault, and the next call meets the step. Sessions
-// expire in one of the forms in [Expiries]. If the test fails, the seed and the faults are
-// logged. The last FailsAtRandom counts. Call stop to let no further call meet a fault.
+// expire in one of the forms in [Expiries]. If the test fails, the seed, the faults and the
+// command that runs it again are logged. The last FailsAtRandom counts. Call stop to let no further call meet a fault.
 //
 // The fault of a call depends on the seed, on its key, tool and arguments, and on how often
 // this call was sent before. So the same seed chooses the same faults, whatever the order in
@@ -107,6 +108,11 @@ func (r *random) String() string {
 			fmt.Fprintf(&out, "\n%10v %s: %s", c.Time.Sub(calls[0].Time).Round(time.Millisecond), words(c), c.Fault)
 		}
 	}
+	name := strings.Split(r.script.t.Name(), "/")
+	for i := range name {
+		name[i] = "^" + regexp.QuoteMeta(name[i]) + "$"
+	}
+	fmt.Fprintf(&out, "\nrun it again, in the folder of the test: go test -run '%s' -count=1", strings.Join(name, "/"))
 	return out.String()
 }
 

@@ -191,7 +191,8 @@ func TestTestThatFailsLogsItsSeedAndItsFaults(t *testing.T) {
 		script.FailsAtRandom(faults.Random{Seed: 17, Share: 1, Faults: []faults.Name{faults.ToolError}})
 		ask(t, sup, "a", "buy", map[string]any{"title": "Dune"})
 	})
-	require.Regexp(t, `^faults: script "s" with seed 17, expiry in the form ".+":\n +1s a: buy {"title":"Dune"}: tool error$`, logged.log)
+	require.Regexp(t, `^faults: script "s" with seed 17, expiry in the form ".+":\n +1s a: buy {"title":"Dune"}: tool error\n`+
+		`run it again, in the folder of the test: go test -run '\^TestTestThatFailsLogsItsSeedAndItsFaults\$' -count=1$`, logged.log)
 
 	failed := &failedTest{T: t}
 	faults.NewScript(failed, "s").FailsAtRandom(faults.Random{Faults: []faults.Name{"nonsense"}})

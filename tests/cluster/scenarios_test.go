@@ -4,6 +4,7 @@ package cluster_test
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -169,7 +170,8 @@ func TestMemberThatIsRemovedInItsPauseIsFenced(t *testing.T) {
 		work()
 		require.True(t, c.pause(1, scaled(4*lease, 10*lease)), "the others have not removed it")
 		work()
-		r := c.end(messages.CodeLost, messages.CodeDeadline)
+		r := c.end(messages.CodeLost, messages.CodeDeadline, messages.CodeUnavailable)
+		c.requireUnavailableIfPaused()
 		if s.shared {
 			require.Equal(t, r.Had, r.Kept)
 		}
@@ -237,6 +239,20 @@ func (c *cluster) requireKept(r *history.Report) {
 	require.Equal(c.t, r.Bystanders, r.Undisturbed)
 	if c.shared {
 		require.Equal(c.t, r.Had, r.Kept)
+	}
+}
+
+// requireUnavailableIfPaused requires that calls were unavailable only if their own member was paused while
+// they waited: such a call may end before its member is one again.
+func (c *cluster) requireUnavailableIfPaused() {
+	c.t.Helper()
+	for _, call := range c.history.Calls {
+		if call.Code == messages.CodeUnavailable {
+			paused := func(f *history.Fault) bool {
+				return f.Kind == history.Pause && f.Member == call.Member && call.Started.Before(f.Until) && f.At.Before(call.Ended)
+			}
+			require.True(c.t, slices.ContainsFunc(c.history.Faults, paused) && !call.MayHaveRun, "%+v", *call)
+		}
 	}
 }
 

@@ -1,9 +1,10 @@
 // Package quorum keeps the [view.Register] of a cluster on its own hosts, with raft.
 //
 // Each host is a voter. A request is an entry of the log: the host that was asked answers when it applies the
-// entry, which more than half of the hosts have then stored. The id of a voter is that of one life of its log,
-// and never comes back: a host that has lost its log is a new voter, which the leader puts in the place of the old
-// one at the same address. The first log begins when all configured hosts say that they have none.
+// entry, which more than half of the hosts have then stored. The id of a voter is that of its log:
+// a host that starts again with its log is the same voter, also after it has left. One that has lost its log, or keeps
+// none, is a new voter with a new id, which the leader puts in the place of the old one at the same address. The
+// first log begins when all configured hosts say that they have none.
 //
 // A [Host] decides, and a driver acts: it has no goroutine, and does no I/O. A [Log] keeps what a host must not
 // forget.
@@ -61,7 +62,9 @@ type Host struct {
 	conf     *pb.ConfState
 	applied  uint64 // the index of the last entry
 	base     uint64 // that of the last snapshot
-	changed  bool   // the voters, since then
+	since    uint64 // that of the last change of the voters, or of a later snapshot
+	told     uint64 // that of the leader, to a host that is no voter
+	changed  bool   // the voters, since the last snapshot
 
 	snapshots []uint64 // voters that were sent one since the last tick
 
@@ -125,7 +128,7 @@ func (h *Host) restore(s *pb.Snapshot) error {
 		return err
 	}
 	h.register, h.voters, h.conf = c.Register, c.Voters, s.GetMetadata().GetConfState()
-	h.applied, h.base = s.GetMetadata().GetIndex(), s.GetMetadata().GetIndex()
+	h.applied, h.base, h.since = s.GetMetadata().GetIndex(), s.GetMetadata().GetIndex(), s.GetMetadata().GetIndex()
 	return nil
 }
 
@@ -167,19 +170,24 @@ func (h *Host) Tick() {
 	h.snapshots = nil
 	h.node.Tick()
 	h.propose()
-	if h.leaving != nil || h.isVoter() && h.Led() { // without a leader it may not know yet that it is a voter no longer
-		return
-	}
-	if h.isFresh() && h.self == h.hosts[0] && h.bootstrap() {
+	if !h.wantsToVote() || h.isFresh() && h.self == h.hosts[0] && h.bootstrap() {
 		return
 	}
 	if h.ticks%helloTicks == 0 {
 		for _, host := range h.hosts {
 			if host != h.self {
-				h.send(host, frame{Hello: &hello{ID: h.id, Fresh: h.isFresh()}})
+				h.greet(host)
 			}
 		}
 	}
+}
+
+// wantsToVote reports whether the host says hello: without a leader, a voter may not know yet that it is one no longer.
+func (h *Host) wantsToVote() bool { return h.leaving == nil && !(h.isVoter() && h.Led()) }
+
+// greet says hello to a host.
+func (h *Host) greet(host string) {
+	h.send(host, frame{Hello: &hello{ID: h.id, Fresh: h.isFresh(), Since: h.told}})
 }
 
 // isVoter reports whether the host is a voter.
@@ -202,6 +210,8 @@ func (h *Host) Receive(from string, data []byte) {
 	switch {
 	case f.Left != 0:
 		h.onLeft(f.Left)
+	case f.Since != 0:
+		h.onSince(from, f.Since)
 	case f.Hello != nil && f.Hello.Leaves != 0:
 		h.onLeaves(from, f.Hello)
 	case f.Hello != nil:
@@ -222,10 +232,15 @@ func (h *Host) onRaft(from string, data []byte) {
 	h.node.Step(&m) //nolint:errcheck // it is as if it was lost
 }
 
-// onHello has a host that is no voter take the place of the one that was at its address.
+// onHello has a host that is no voter take the place of the one that was at its address. One that has left, or that another one
+// has replaced, is not there to vote: a hello from before the last change of the voters may have been in the network since then.
 func (h *Host) onHello(from string, m *hello) {
 	h.fresh.hear(from, m, h.ticks)
 	if !h.leads() || h.voters[m.ID] != "" || m.ID == 0 {
+		return
+	}
+	if m.Since != h.since {
+		h.send(from, frame{Since: h.since})
 		return
 	}
 	add, remove := pb.ConfChangeType_ConfChangeAddNode, pb.ConfChangeType_ConfChangeRemoveNode
@@ -237,6 +252,14 @@ func (h *Host) onHello(from string, m *hello) {
 	}
 	change.Context = []byte(from)
 	h.node.ProposeConfChange(change) //nolint:errcheck // the next hello tries again
+}
+
+// onSince says hello again, as the leader wants it.
+func (h *Host) onSince(from string, since uint64) {
+	if h.wantsToVote() {
+		h.told = since
+		h.greet(from)
+	}
 }
 
 // Ask has a request done. If it is not, there is no answer.
@@ -333,7 +356,7 @@ func (h *Host) apply(e *pb.Entry) {
 				h.voters[one.GetNodeId()] = string(change.GetContext())
 			}
 		}
-		h.conf, h.changed = h.node.ApplyConfChange(&change), true
+		h.conf, h.changed, h.since = h.node.ApplyConfChange(&change), true, h.applied
 		for _, id := range slices.Sorted(maps.Keys(h.voters)) {
 			if slices.Contains(h.conf.GetVoters(), id) || slices.Contains(h.conf.GetVotersOutgoing(), id) {
 				continue

@@ -22,7 +22,8 @@ type hosts struct {
 	stored   map[string]State
 	lose     float64
 	cut      map[[2]string]bool
-	answered map[uint64]Answered // by number
+	hold     map[[2]string][]Packet // what these links carry is late
+	answered map[uint64]Answered    // by number
 	number   uint64
 	packets  []Packet
 	from     []string
@@ -63,6 +64,10 @@ func (c *hosts) run(ticks int) {
 		for len(c.packets) > 0 {
 			p, from := c.packets[0], c.from[0]
 			c.packets, c.from = c.packets[1:], c.from[1:]
+			if held, holds := c.hold[[2]string{from, p.To}]; holds {
+				c.hold[[2]string{from, p.To}] = append(held, p)
+				continue
+			}
 			if h := c.all[p.To]; h != nil && !c.cut[[2]string{from, p.To}] && c.random.Float64() >= c.lose {
 				h.Receive(from, p.Data)
 				c.drive(p.To)
@@ -304,6 +309,52 @@ func TestHostsThatHaveLeftAreNotEnough(t *testing.T) {
 	}
 }
 
+// The hello waits in the network until the host has become a voter by another one, has left, and another leader has come. A
+// voter that is gone would be needed by the last host.
+func TestLateHelloOfAHostThatHasLeftAddsNoVoter(t *testing.T) {
+	for seed := range uint64(10) {
+		c := newHosts(t, seed, 3)
+		c.run(60)
+		guest, leader, last := c.names[0], c.names[1], c.names[2]
+		if c.all[guest].leads() {
+			guest, leader = leader, guest
+		} else if c.all[last].leads() {
+			leader, last = last, leader
+		}
+		leave := func(name string) {
+			for i := 0; !c.all[name].Leave(); i++ {
+				require.Less(t, i, 1000)
+				c.run(1)
+			}
+			delete(c.all, name)
+		}
+		leave(guest)
+		late := [2]string{guest, last}
+		c.hold = map[[2]string][]Packet{late: {}}
+		c.restart(guest, true)
+		c.run(60)
+		require.True(t, c.all[guest].isVoter(), "seed %d", seed)
+		leave(guest)
+		leave(leader)
+		packets := c.hold[late]
+		require.NotEmpty(t, packets)
+		c.hold = nil
+		require.True(t, c.all[last].leads())
+		for _, p := range packets {
+			c.all[last].Receive(guest, p.Data)
+			c.drive(last)
+		}
+		_, is := c.write(last)
+		require.True(t, is, "seed %d", seed)
+		require.Equal(t, 1, c.all[last].Voters())
+
+		c.restart(guest, true) // one that is there is added
+		c.run(60)
+		_, is = c.write(guest)
+		require.True(t, is, "seed %d", seed)
+	}
+}
+
 // Neither does a host that speaks for another one.
 func TestStrangersChangeNothing(t *testing.T) {
 	c := newHosts(t, 1, 3)
@@ -316,7 +367,7 @@ func TestStrangersChangeNothing(t *testing.T) {
 	require.NoError(t, err)
 	forged, err := json.Marshal(frame{Raft: step})
 	require.NoError(t, err)
-	for _, data := range []string{"", "{}", `{"hello":{"id":7}}`, `{"hello":{"id":7,"fresh":true}}`, `{"left":7}`, `{"raft":"AAAA"}`, string(forged)} {
+	for _, data := range []string{"", "{}", `{"hello":{"id":7}}`, `{"hello":{"id":7,"fresh":true}}`, `{"left":7}`, `{"since":7}`, `{"raft":"AAAA"}`, string(forged)} {
 		for _, from := range []string{"x:1", "", "h0:1", "h2:1"} {
 			if from != "h2:1" || data == string(forged) {
 				h.Receive(from, []byte(data))

@@ -11,12 +11,14 @@ type (
 	frame struct {
 		Raft  []byte `json:"raft,omitempty"`
 		Hello *hello `json:"hello,omitempty"`
-		Left  uint64 `json:"left,omitempty"` // a voter that is none any longer
+		Left  uint64 `json:"left,omitempty"`  // a voter that is none any longer
+		Since uint64 `json:"since,omitempty"` // what a hello has to say, so that the leader acts on it
 	}
 	// hello says that a host is no voter, or asks whether it is none any longer.
 	hello struct {
 		ID     uint64 `json:"id"`
 		Fresh  bool   `json:"fresh"`            // it has no log
+		Since  uint64 `json:"since,omitempty"`  // the entry with the last change of the voters, as the leader has said
 		Leaves uint64 `json:"leaves,omitempty"` // it does not want to be one: an entry at which it was
 	}
 )

@@ -303,6 +303,21 @@ func TestASessionThatIsBeingClosedIsNotLeftOpenByStop(t *testing.T) {
 	require.False(t, conn.isDetached.Load())
 }
 
+// Guarantee 8: a drain may come while the connection of a session that was lost is being detached. Its MCP session is closed.
+func TestASessionWhoseConnectionIsBeingDetachedIsClosed(t *testing.T) {
+	d := &scripted{}
+	conn := d.opensResumable()
+	conn.ends, conn.err = time.Second, &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Sent: true}
+	d.dials = []func(context.Context) (mcpbridge.Conn, error){func(context.Context) (mcpbridge.Conn, error) { return conn, nil }}
+	inScript(t, d, func(w *watchedRegistry) {
+		require.Equal(t, messages.CodeLost, (<-w.callScripted().Reply).(*messages.Failure).Code)
+		synctest.Wait()
+		require.True(t, conn.isDetached.Load())
+		require.Empty(t, (<-w.send(&messages.CloseScope{Scope: "a"}).Reply).(*messages.Closed).Left)
+		require.True(t, conn.isClosed.Load())
+	})
+}
+
 // slowLoad is a store that is slow to load the first record, and a server that notes the dials that are cancelled before they
 // begin.
 type slowLoad struct {

@@ -140,6 +140,6 @@ func (s *Simulation) report(t *testing.T, seed uint64, failed *Run) string {
 		t.Error(err)
 	}
 	return fmt.Sprintf("%s\nshortened from %d actions and %d steps to %d and %d, as %s:\n%s\nrun it again: %s -run 'TestSimulationReplaysTapes/^%s' -v -simulation.v\n"+
-		"or, without this file: %s -run 'TestSimulation$' -simulation.seed %d -simulation.seeds 1",
-		failed.violation, len(failed.Parts())-2, failed.Steps, len(shortest.Parts())-2, shortest.Steps, file, strings.Join(shortest.log, "\n"), s.Test, filepath.Base(file), s.Test, seed)
+		"or, without this file: %s -run 'TestSimulation$' -simulation.seed %d -simulation.seeds 1 -simulation.actions %d",
+		failed.violation, len(failed.Parts())-2, failed.Steps, len(shortest.Parts())-2, shortest.Steps, file, strings.Join(shortest.log, "\n"), s.Test, filepath.Base(file), s.Test, seed, *actions)
 }

@@ -3,6 +3,7 @@ package doubt
 import (
 	"fmt"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
@@ -47,6 +48,30 @@ type server struct {
 	second     bool      // it knows the control
 }
 
+// String says how the server is.
+func (srv *server) String() string {
+	said := fmt.Sprintf("a server that refuses a session that it does not know with %d", srv.status)
+	for _, trait := range []struct {
+		has   bool
+		words string
+	}{
+		{srv.own, "with the id of the request"},
+		{srv.noList, "has no list"},
+		{srv.noPing, "has no ping"},
+		{srv.pingsAny, "answers ping on any session"},
+		{srv.noListing, "refuses the list to every session"},
+		{srv.trusting, "refuses an id that was never issued in other words"},
+		{srv.balanced, "has two processes, one of which does not know the session"},
+		{srv.modest, "opens no second session"},
+		{!srv.freshUntil.IsZero(), fmt.Sprintf("knows the session after %v", srv.freshUntil.Sub(start))},
+	} {
+		if trait.has {
+			said += ", " + trait.words
+		}
+	}
+	return said
+}
+
 // digests of what the server says.
 var (
 	unknownSession = [16]byte{1}
@@ -54,6 +79,8 @@ var (
 	failedCall     = [16]byte{3}
 	otherWords     = [16]byte{4}
 )
+
+var textOf = map[[16]byte]string{unknownSession: "unknown session", noSuchThing: "no such thing", failedCall: "the call has failed", otherWords: "other words"}
 
 func refusal(status int, code int64, own bool, digest [16]byte) *mcpbridge.Error {
 	if status == http.StatusOK && code == 0 {
@@ -168,12 +195,19 @@ func (m *simulation) check(ok bool, kind string, args ...any) {
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // simulate runs one schedule: a server and its faults, calls, and an end after which all is at rest.
-func simulate(_ *testing.T, choices *schedule.Tape, actions int, keep bool) *schedule.Run {
+func simulate(_ *testing.T, choices *schedule.Tape, actions int, keep bool) (r *schedule.Run) {
 	if n, given := choices.Actions(); given {
 		actions = n
 	}
 	m := &simulation{now: start, alive: map[Kind]time.Time{}}
-	m.Run = schedule.Begin(choices, keep, func() time.Time { return m.now })
+	r = schedule.Begin(choices, keep, func() time.Time { return m.now })
+	m.Run = r
+	defer func() {
+		if reason := recover(); reason != nil {
+			m.Logf("%s", debug.Stack())
+			m.Violate("a panic", "%v", reason)
+		}
+	}()
 	m.Part()
 	m.server = server{
 		knows: true, status: []int{400, 404, 401, 422, 503, 200}[m.N(6)], own: m.rarely(2), noList: m.rarely(6), noPing: m.rarely(5),
@@ -189,7 +223,7 @@ func simulate(_ *testing.T, choices *schedule.Tape, actions int, keep bool) *sch
 		ConnectTimeout: 10 * time.Second, HasID: true, HasList: !m.server.noList, MayRefuse: true, Resumable: true,
 		MayRefresh: m.rarely(2), IsFresh: !m.server.freshUntil.IsZero(),
 	}
-	m.Logf("%+v", m.server)
+	m.Logf("%v", &m.server)
 	if m.rarely(4) {
 		if m.rarely(2) {
 			m.forget()
@@ -202,7 +236,7 @@ func simulate(_ *testing.T, choices *schedule.Tape, actions int, keep bool) *sch
 	}
 	m.Part()
 	m.rest()
-	return m.Run
+	return r
 }
 
 // at returns what is known of the session.
@@ -234,10 +268,10 @@ func (m *simulation) act() {
 	case 1:
 		m.server.front = []int{0, 0, 503, 404}[m.N(4)]
 		m.flaps = m.flaps || m.control && m.server.front != 0
-		m.Logf("front %d", m.server.front)
+		m.Logf("the status of the front: %d", m.server.front)
 	case 2:
 		m.server.limit = m.rarely(4)
-		m.Logf("limit %v", m.server.limit)
+		m.Logf("the server asks to try again later: %v", m.server.limit)
 	case 3, 4, 5:
 		m.call()
 	case 6:
@@ -294,7 +328,7 @@ func (m *simulation) call() {
 		k.until = m.now.Add(time.Second)
 	}
 	k.kind = KindOf(method, "", k.said)
-	m.Logf("a call is refused: acted %v", k.acted)
+	m.Logf("a call is refused; it has acted: %v", k.acted)
 	m.ask(k)
 }
 
@@ -343,7 +377,7 @@ func (m *simulation) end() {
 	if m.ended {
 		return
 	}
-	m.Logf("end")
+	m.Logf("the session ends")
 	if i := m.machine.running; i != nil && i.state == opening {
 		m.Crossed("the end while a control opens")
 	} else if i != nil && (i.state == comparing || i.state == confirming) {
@@ -417,7 +451,7 @@ func isDone(i *Inquiry) bool {
 func (m *simulation) decided(d Decision) {
 	m.Steps++
 	if d.Do != Stop {
-		m.Logf("%s %d, step %d", d.Do, d.Check, d.Step)
+		m.Logf("%s, step %d", wordsOf(d), d.Step)
 	}
 	isQuestion := d.Do == Ask || d.Do == Unknown || d.Do == Compare || d.Do == Open
 	m.check(!m.ended || !isQuestion, "%s after the end", d.Do)
@@ -496,10 +530,25 @@ func (m *simulation) answerOne() {
 		if q.Step != m.machine.step {
 			m.Crossed("an answer after its step")
 		}
-		m.Logf("answer to %s %d, step %d: %+v", q.Do, q.Check, q.Step, said(q.answer))
+		m.Logf("answer to %s, step %d: %s", wordsOf(q.Decision), q.Step, said(q.answer))
 		m.machine.Answered(m.at(), q.Step, q.Check, q.answer)
 	}
 	m.carryOut()
+}
+
+// wordsOf says what is to be done.
+func wordsOf(d Decision) string {
+	switch check := [...]string{"ping", "list"}[d.Check]; d.Do {
+	case Ask:
+		return check
+	case Unknown:
+		return check + " with an id that was never issued"
+	case Compare:
+		return check + " on the control"
+	case Open, Keep, Discard:
+		return string(d.Do) + " the control"
+	}
+	return string(d.Do)
 }
 
 func said(a *Answer) string {
@@ -509,7 +558,7 @@ func said(a *Answer) string {
 	case a.Refusal == nil:
 		return "a result"
 	}
-	return fmt.Sprintf("%d %d, digest %d", a.Refusal.Status, a.Refusal.Code, wire.EvidenceOf(a.Refusal).Digest[0])
+	return fmt.Sprintf("status %d, code %d, %q", a.Refusal.Status, a.Refusal.Code, textOf[wire.EvidenceOf(a.Refusal).Digest])
 }
 
 // opening returns why the server opens no control, or nil.
@@ -528,13 +577,16 @@ func (m *simulation) opened(q *question) {
 	switch {
 	case !q.IsFree && m.rarely(8):
 		m.Crossed("a control is not allowed")
+		m.Logf("no control is allowed")
 		m.control = false
 		m.machine.NotAllowed(m.at())
 	case q.failed != nil:
 		m.Crossed("a control is not opened")
+		m.Logf("no control is opened: status %d", q.failed.Status)
 		m.control, m.lied = false, true
 		m.machine.NotOpened(m.at(), q.failed)
 	default:
+		m.Logf("the control is open")
 		m.machine.Opened(m.at(), false)
 	}
 }
@@ -596,7 +648,9 @@ func (m *simulation) replied() (any bool) {
 		default:
 			m.machine.Leave()
 			m.drop(k)
-			switch e := k.on.Outcome(k.said, false, true); {
+			e := k.on.Outcome(k.said, false, true)
+			m.Logf("the outcome of a call: %s", e.Class)
+			switch {
 			case e.Class == mcpbridge.Expired || e.Class == mcpbridge.NotSent:
 				m.Crossed("a call is replayed")
 				if k.said.Own {

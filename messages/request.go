@@ -98,8 +98,9 @@ type Sample struct {
 	Verbatim json.RawMessage `json:"verbatim,omitempty"`
 }
 
-// ListRoots asks for the roots of a session for which there was no [SetRoots]. Protocol
-// 2026-07-28 deprecates this.
+// ListRoots asks for the roots of a session for which there was no [SetRoots]. Unless the stream
+// of the request says that it belongs to an operation, it is not withdrawn when operations end.
+// Protocol 2026-07-28 deprecates this.
 //
 // Send to: the handler.
 // Replies: [Roots] or [Refusal].

@@ -318,6 +318,45 @@ func TestServerIsRefusedClearlyWhenNobodyAnswers(t *testing.T) {
 	})
 }
 
+// A server asks for roots when it has started, beside the first call. The answer is wanted also when that call is over.
+func TestRootsAreAnsweredAfterTheCallBesideWhichTheyWereAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
+		roots := make(chan string, 1)
+		server := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
+		mcp.AddTool(server, &mcp.Tool{Name: "work"}, func(ctx context.Context, r *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
+			go func() {
+				listed, err := r.Session.ListRoots(context.WithoutCancel(ctx), nil)
+				if err != nil {
+					roots <- err.Error()
+					return
+				}
+				roots <- listed.Roots[0].URI
+			}()
+			time.Sleep(100 * time.Millisecond)
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil, nil
+		})
+		h := newHarness(t)
+		handler := spawn(h, func(c actor.Context) {
+			if _, asked := c.Message().(*messages.ListRoots); asked {
+				sender := c.Sender()
+				time.AfterFunc(time.Second, func() {
+					h.system.Root.Send(sender, &messages.Roots{Roots: []*mcp.Root{{URI: "file:///one"}}})
+				})
+			}
+		})
+		h.start(supervisor.Config{
+			Handler: handler, Capabilities: allCapabilities,
+			Servers: []mcpbridge.Server{{Name: "s", InMemory: server, ProtocolVersion: "2025-11-25"}},
+		})
+		began := time.Now()
+		require.Equal(t, "done", h.send(call("a", "work")).text())
+		require.Equal(t, 100*time.Millisecond, time.Since(began))
+		require.Equal(t, "file:///one", <-roots)
+		h.stopAndVerify()
+	})
+}
+
 // An event handler that blocks delays only events, and their number is bounded for each
 // session. The subscriber still gets all of them.
 func TestFloodOfNotificationsIsBounded(t *testing.T) {

@@ -31,7 +31,9 @@ type client struct {
 	owner   *actor.PID                 // the scope belongs to it
 	servers []*served
 
-	serial atomic.Uint64 // of operations
+	serial      atomic.Uint64 // of operations
+	initialized func()        // ends the wait of questions
+	mayAsk      chan struct{} // closed when the client may be asked: it has sent notifications/initialized
 
 	mu         sync.Mutex
 	operations map[string]*mcpserver.Request // by the id of the operation
@@ -42,8 +44,10 @@ type client struct {
 
 // Accept returns the handler of a client that has connected.
 func (g *Gateway) Accept(c *mcpserver.Client) mcpserver.Handler {
+	mayAsk := make(chan struct{})
 	return &client{
 		Client: c, g: g, ctx: c.Context, operations: map[string]*mcpserver.Request{}, pending: map[string]func(){}, watched: map[string]*served{},
+		mayAsk: mayAsk, initialized: sync.OnceFunc(func() { close(mayAsk) }),
 	}
 }
 
@@ -96,7 +100,10 @@ func refused(text string) error {
 
 // Notified takes a notification of the client.
 func (c *client) Notified(m *mcpserver.Message) {
-	if m.Method == "notifications/roots/list_changed" {
+	switch m.Method {
+	case "notifications/initialized":
+		c.initialized()
+	case "notifications/roots/list_changed":
 		go c.replaceRoots()
 	}
 }

@@ -47,16 +47,16 @@ func (c *client) answer(ctx context.Context, m messages.Request) messages.Answer
 	var err error
 	switch m := m.(type) {
 	case *messages.Elicit:
-		if answer, err = c.Ask(ctx, "elicitation/create", m.Verbatim, of); err == nil {
+		if answer, err = c.ask(ctx, "elicitation/create", m.Verbatim, of); err == nil {
 			return &messages.Elicited{Verbatim: answer}
 		}
 	case *messages.Sample:
-		if answer, err = c.Ask(ctx, "sampling/createMessage", m.Verbatim, of); err == nil {
+		if answer, err = c.ask(ctx, "sampling/createMessage", m.Verbatim, of); err == nil {
 			return &messages.Sampled{Verbatim: answer}
 		}
 	case *messages.ListRoots:
 		result := new(mcp.ListRootsResult)
-		if answer, err = c.Ask(ctx, "roots/list", nil, of); err == nil {
+		if answer, err = c.ask(ctx, "roots/list", nil, of); err == nil {
 			if err = json.Unmarshal(answer, result); err == nil {
 				return &messages.Roots{Roots: result.Roots}
 			}
@@ -65,4 +65,14 @@ func (c *client) answer(ctx context.Context, m messages.Request) messages.Answer
 		err = errors.New("the question is not known")
 	}
 	return &messages.Refusal{Reason: err.Error()}
+}
+
+// ask asks the client, as soon as it may be asked: a server that starts for initialize may ask before its response.
+func (c *client) ask(ctx context.Context, method string, params, of json.RawMessage) (json.RawMessage, error) {
+	select {
+	case <-c.mayAsk:
+		return c.Ask(ctx, method, params, of)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }

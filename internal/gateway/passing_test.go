@@ -103,6 +103,54 @@ func TestRootsOfTheClientReachTheServer(t *testing.T) {
 	})
 }
 
+// A server that asks as soon as it has started, during the client's initialize, gets its answer when the client may be asked.
+func TestClientIsAskedOnlyAfterItIsInitialized(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
+		roots := make(chan string, 1)
+		s := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, &mcp.ServerOptions{
+			InitializedHandler: func(ctx context.Context, r *mcp.InitializedRequest) {
+				go func() {
+					listed, err := r.Session.ListRoots(context.WithoutCancel(ctx), nil)
+					if err == nil {
+						roots <- listed.Roots[0].URI
+					}
+				}()
+			},
+		})
+		mcp.AddTool(s, &mcp.Tool{Name: "t"}, func(context.Context, *mcp.CallToolRequest, map[string]any) (*mcp.CallToolResult, any, error) {
+			return nil, nil, nil
+		})
+		s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+			return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+				if method == "tools/list" {
+					time.Sleep(time.Second) // initialize waits for it
+				}
+				return next(ctx, method, r)
+			}
+		})
+		w := newWorld(t, nil, mcpbridge.Server{Name: "s", InMemory: s})
+		defer w.stop()
+		r, began := w.raw(), time.Now()
+		r.send(`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"roots":{}},"clientInfo":{"name":"raw","version":"1"}}}`)
+		next := func(*mcpserver.Message) bool { return true }
+		require.Equal(t, "1", string(r.await(next).ID), "the response comes first")
+		require.Equal(t, time.Second, time.Since(began))
+		r.send(`{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}`)
+		require.Equal(t, "{}", string(r.ask(`{"jsonrpc":"2.0","id":2,"method":"ping"}`, "2").Result))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Empty(t, r.messages)
+		r.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		for range 2 { // the server asks, and the gateway: the roots have changed
+			asked := r.await(next)
+			require.Equal(t, "roots/list", asked.Method)
+			r.send(`{"jsonrpc":"2.0","id":` + string(asked.ID) + `,"result":{"roots":[{"uri":"file:///one"}]}}`)
+		}
+		require.Equal(t, "file:///one", <-roots)
+	})
+}
+
 // Completion goes to the server of the prompt or of the resource, also where names have that of their server.
 func TestCompletionReachesTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -73,7 +73,7 @@ func (c *client) replaceRoots() {
 	if !c.ready.Load() {
 		return
 	}
-	answer, err := c.Ask(c.ctx, "roots/list", nil, nil)
+	answer, err := c.ask(c.ctx, "roots/list", nil, nil)
 	if err != nil {
 		return
 	}

@@ -125,6 +125,7 @@ func TestWhatServersSendGoesThroughAsItIs(t *testing.T) {
 			r := w.raw()
 			said := r.ask(`{"jsonrpc":"2.0","id":"open","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"raw","version":"1"}}}`, `"open"`)
 			require.Contains(t, string(said.Result), `"tasks":{"list":{}}`)
+			r.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
 			require.Nil(t, r.ask(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"file:///x"}}`, "1").Error)
 			for id := range 20 { // at the same time
 				r.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"list %d","method":"tools/list"}`, id))

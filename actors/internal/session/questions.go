@@ -93,13 +93,15 @@ func (s *session) isAsked(k *contract.Call) bool {
 }
 
 // endQuestions withdraws the questions of a call that has ended. One that may belong to several
-// calls is withdrawn when the last of them ends.
+// calls is withdrawn when the last of them ends. One for roots, of no operation that is known, is
+// not withdrawn: a server that has just started asks it for the whole session, beside the first call.
 func (s *session) endQuestions(c actor.Context, k *contract.Call, reason string) {
 	for q := range s.questions.All() {
 		if _, its := q.calls[k]; !its {
 			continue
 		}
-		if delete(q.calls, k); len(q.calls) == 0 {
+		delete(q.calls, k)
+		if _, roots := q.req.(*messages.ListRoots); len(q.calls) == 0 && (q.of != nil || !roots) {
 			s.withdraw(c, q, reason)
 		}
 	}

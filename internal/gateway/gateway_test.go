@@ -287,6 +287,7 @@ func TestSessionsEndWithTheirClient(t *testing.T) {
 				<-waiting
 				time.Sleep(closePatience)
 				require.Equal(t, 1, e.Sessions())
+				require.Equal(t, 1, e.Count("notifications/cancelled"))
 				_, isError := w.call(two, "count", nil)
 				require.False(t, isError)
 			})

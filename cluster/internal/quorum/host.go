@@ -183,7 +183,7 @@ func (h *Host) Tick() {
 }
 
 // wantsToVote reports whether the host says hello: without a leader, a voter may not know yet that it is one no longer.
-func (h *Host) wantsToVote() bool { return h.leaving == nil && !(h.isVoter() && h.Led()) }
+func (h *Host) wantsToVote() bool { return h.leaving == nil && (!h.isVoter() || !h.Led()) }
 
 // greet says hello to a host.
 func (h *Host) greet(host string) {

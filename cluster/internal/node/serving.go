@@ -258,7 +258,8 @@ func (s *serving) drop(moved func(shard int) bool) {
 }
 
 // expired reports whether the deadline of an operation has passed while its shard was ceded by the others: the member
-// of its caller has answered it.
+// of its caller has answered it. A deadline crosses as the time that is left, and both times here are by the monotonic clock: no
+// step of a wall clock ends a command.
 func (s *served) expired(now time.Time) bool {
 	op, ok := s.cmd.(messages.Operation)
 	return ok && !op.Head().Deadline.IsZero() && now.After(op.Head().Deadline)

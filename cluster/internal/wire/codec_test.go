@@ -144,6 +144,19 @@ func TestADeadlineCrossesAsTheTimeThatIsLeft(t *testing.T) {
 	})
 }
 
+// A step of the wall clock, of this machine or of the other one, moves no deadline that has crossed: it has a reading of the
+// monotonic clock, with which package time compares.
+func TestADeadlineThatHasCrossedIsByTheMonotonicClock(t *testing.T) {
+	for _, sent := range []time.Time{time.Now().Add(time.Minute), time.Now().Add(time.Minute).Round(0)} {
+		call := &messages.Ping{Header: messages.To("s", "a")}
+		call.Deadline, call.WaitUntil = sent, sent
+		got := again(t, call).(*messages.Ping)
+		for _, at := range []time.Time{got.Deadline, got.WaitUntil} {
+			require.NotEqual(t, at.Round(0), at)
+		}
+	}
+}
+
 // The node puts a proxy in the place of each PID that has crossed.
 func TestTheNodeKnowsWherePIDsAre(t *testing.T) {
 	var found []string

@@ -129,6 +129,7 @@ func encodeDeadline(deadline time.Time) (time.Duration, error) {
 	return cmp.Or(time.Until(deadline), -1), nil
 }
 
+// decodeDeadline returns a deadline by the monotonic clock of this machine: no step of a wall clock moves it.
 func decodeDeadline(left time.Duration) (time.Time, error) {
 	if left == 0 {
 		return time.Time{}, nil

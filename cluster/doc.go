@@ -43,8 +43,10 @@
 //
 // # Why two members never act for one key
 //
-// To act for a key is to dial, to start a call, or to write to the store in its name. The time in which two members do so is
-// zero, under the conditions below. A call that has been started before may still run at its server when the next owner begins.
+// To act for a key is to dial, to start a call, or to write to the store in its name, or to delete there. A member looks at its
+// lease right before each of these. The time in which two members may act for a key by what they see is zero, under the
+// conditions below. A dial, a call, a write or a deletion that was begun before may still take effect after the next owner has
+// begun.
 //
 //  1. The witness, which is etcd or the hosts with raft, does the requests of all members in one order, and each view follows from
 //     the one before. (In internal/quorum TestHostsAgreeOnTheOrderOfRequests; TestAnsweredRequestsLast;

@@ -80,6 +80,8 @@ func (h *hosts) run() {
 			h.note()
 		}
 		if err := h.drive(); err != nil {
+			status := "the log of the host cannot be written: " + err.Error()
+			h.status.Store(&status)
 			h.logger.Error().Str("member", h.cfg.Member).Err(err).Msg("the log of the host cannot be written: the member takes no part any longer, and must be restarted")
 			return
 		}

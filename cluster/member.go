@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -173,9 +174,10 @@ func (m *Member) start(ctx context.Context, joined chan error) error {
 	}
 }
 
-// waitsFor says what a member that has not joined waits for.
+// waitsFor says what a member that has not joined waits for, and why it does not reach others.
 func (m *Member) waitsFor() string {
-	return cmp.Or(m.witness.lacks(), "all members of the view must be reached, and those that have ended be removed")
+	witness := cmp.Or(m.witness.lacks(), "all members of the view must be reached, and those that have ended be removed")
+	return strings.Join(append([]string{witness}, m.network.mesh.Troubles()...), "; ")
 }
 
 // setAddresses replaces port 0 by a free one, because others must know it, and sets the defaults that

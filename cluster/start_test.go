@@ -2,8 +2,12 @@ package cluster_test
 
 import (
 	"context"
+	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/cluster"
+	"github.com/mcpactor/mcpactor/cluster/internal/link"
+	"github.com/mcpactor/mcpactor/cluster/internal/mesh"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
@@ -74,9 +80,12 @@ func TestMemberThatCannotJoinSaysWhy(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer taken.Close()
+	hosts, file := []string{free(t), "127.0.0.1:2", "127.0.0.1:3"}, filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	servers := supervisor.Config{Servers: []supervisor.Server{{Name: "s", URL: "http://127.0.0.1:1"}}}
 	for want, cfg := range map[string]cluster.Config{
-		"cannot join: listen ": {Supervisor: servers, Listen: taken.Addr().String(), InProcess: cluster.NewInProcess()},
+		"cannot join: listen ":     {Supervisor: servers, Listen: taken.Addr().String(), InProcess: cluster.NewInProcess()},
+		file + ": not a directory": {Supervisor: servers, Listen: hosts[0], Hosts: hosts, Directory: file},
 	} {
 		m, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
 		require.ErrorContains(t, err, want)
@@ -124,6 +133,81 @@ func TestFirstOfThreeHostsWaitsForTheOthers(t *testing.T) {
 	require.ErrorContains(t, err, "not heard yet: 127.0.0.1:2, 127.0.0.1:3")
 }
 
+// A member that waits logs why it does not reach another host, and its error says so.
+func TestMemberThatWaitsSaysWhatIsWrong(t *testing.T) {
+	dir := t.TempDir()
+	ca, other := newAuthority(t, dir, "ca"), newAuthority(t, dir, "other")
+	both := filepath.Join(dir, "both.pem")
+	for _, a := range []*authority{ca, other} {
+		pem, err := os.ReadFile(a.file)
+		require.NoError(t, err)
+		file, err := os.OpenFile(both, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		require.NoError(t, err)
+		_, err = file.Write(pem)
+		require.NoError(t, errors.Join(err, file.Close()))
+	}
+	secure := func(of *authority, name, authorities string) func(*cluster.Config) {
+		return func(c *cluster.Config) {
+			c.TLS = of.issue(t, name)
+			c.TLS.CAFile = authorities
+		}
+	}
+	for name, row := range map[string]struct {
+		own, peer func(*cluster.Config)
+		version   uint32 // of the peer
+		want      string
+	}{
+		"nobody listens":    {want: "connection refused"},
+		"another name":      {peer: func(c *cluster.Config) { c.Name = "x" }, want: "it refuses this member: it has another Config.Name than "},
+		"it is not listed":  {peer: func(c *cluster.Config) { c.Hosts = []string{c.Listen, "127.0.0.1:2"} }, want: `or does not list 127.0.0.1:`},
+		"another version":   {version: 7, want: "it speaks version 7 of the protocol between members, and this one 2"},
+		"another authority": {own: secure(other, "a", other.file), peer: secure(ca, "b", ca.file), want: "certificate signed by unknown authority"},
+		"a certificate that the other host refuses": {own: secure(other, "a", both), peer: secure(ca, "b", ca.file), want: "unknown certificate authority"},
+		"only the other host has TLS":               {peer: secure(ca, "b", ca.file), want: "it may need TLS, which is not set here"},
+		"only this host has TLS":                    {own: secure(ca, "a", ca.file), peer: func(*cluster.Config) {}, want: "first record does not look like a TLS handshake"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hosts, dir, lines := []string{free(t), free(t)}, t.TempDir(), make(logLines, 1000)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			defer cancel()
+			start := func(i int, logger zerolog.Logger, set func(*cluster.Config)) error {
+				cfg := cluster.Config{
+					Supervisor: supervisor.Config{Servers: []supervisor.Server{{Name: "s", URL: "http://127.0.0.1:1"}}, Logger: logger},
+					Listen:     hosts[i], Hosts: hosts, Directory: dir,
+				}
+				if set != nil {
+					set(&cfg)
+				}
+				_, err := cluster.Start(ctx, actor.NewActorSystem(), cfg)
+				return err
+			}
+			var wait sync.WaitGroup
+			switch {
+			case row.peer != nil:
+				wait.Go(func() { start(1, zerolog.Nop(), row.peer) })
+			case row.version != 0:
+				wait.Go(func() { speak(ctx, t, row.version, hosts[1], hosts[0]) })
+			}
+			wait.Go(func() {
+				defer cancel()
+				for ctx.Err() == nil {
+					select {
+					case line := <-lines:
+						if strings.Contains(line, `"message":"member waits"`) && strings.Contains(line, hosts[1]+": ") && strings.Contains(line, row.want) {
+							return
+						}
+					case <-ctx.Done():
+					}
+				}
+			})
+			err := start(0, zerolog.New(lines), row.own)
+			wait.Wait()
+			require.ErrorIs(t, err, context.Canceled)
+			require.ErrorContains(t, err, row.want)
+		})
+	}
+}
+
 func TestStartEndsWithItsContextWhileEtcdIsSilent(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -140,6 +224,23 @@ func TestStartEndsWithItsContextWhileEtcdIsSilent(t *testing.T) {
 	again, err := net.Listen("tcp", cfg.Listen)
 	require.NoError(t, err, "the port is free again")
 	require.NoError(t, again.Close())
+}
+
+// speak is a host that speaks a version of the protocol with another host, until ctx ends.
+func speak(ctx context.Context, t *testing.T, version uint32, at, with string) {
+	m := mesh.New(mesh.Config{
+		Cluster: "mcpactor", Version: version, Self: link.Address{Host: at}, Logger: zerolog.Nop(),
+		Dial:   func(context.Context, string) (net.Conn, error) { return nil, net.ErrClosed },
+		Decode: func(*mesh.Link, link.Message) any { return nil }, Received: func(*mesh.Link, any) {}, Changed: func(*mesh.Link, link.State) {},
+	})
+	defer context.AfterFunc(ctx, m.Close)()
+	m.Link(link.Address{Host: with})
+	listener, err := net.Listen("tcp", at)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	m.Serve(listener)
 }
 
 // logLines are the lines of a log, without those that nobody has room for.

@@ -48,7 +48,9 @@ func (t *TLS) load(host string) (server, client credentials.TransportCredentials
 		return nil, nil, fmt.Errorf("tls.certFile: %w", err)
 	}
 	server = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool})
-	client = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}, RootCAs: pool})
+	client = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS13, RootCAs: pool, GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		return &cert, nil // also if the other side does not know its authority: it then says so
+	}})
 	return server, client, nil
 }
 

@@ -49,7 +49,9 @@ type Link struct {
 	out [laneCount]outgoing
 	in  [laneCount]incoming
 
-	mu sync.Mutex // guards the outgoing lanes
+	mu     sync.Mutex // guards the outgoing lanes, and these
+	failed error      // why the last stream that tells of the connection has ended, or nil while it has not
+	open   bool       // there is one
 }
 
 // outgoing is a lane for messages to the other member. The mutex of the link guards it.
@@ -202,6 +204,7 @@ func (l *Link) run(lane int) {
 			return
 		}
 		if tells {
+			l.note(false, err)
 			l.mesh.cfg.Changed(l, stateOf(err))
 		}
 		l.mesh.cfg.Logger.Debug().Str("address", l.to.Host).Err(err).Msg("stream to a member has ended")
@@ -265,6 +268,7 @@ func (l *Link) stream(ctx context.Context, lane int, tells bool) (connected bool
 		return false, errCount
 	}
 	if tells {
+		l.note(true, nil)
 		l.mesh.cfg.Changed(l, link.State{Connected: true})
 	}
 	ended := make(chan error, 1)

@@ -33,7 +33,7 @@ type client struct {
 
 	serial      atomic.Uint64 // of operations
 	initialized func()        // ends the wait of questions
-	mayAsk      chan struct{} // closed when the client may be asked: it has sent notifications/initialized
+	mayAsk      chan struct{} // closed when the client may be asked: it has sent notifications/initialized, or a request
 
 	mu         sync.Mutex
 	operations map[string]*mcpserver.Request // by the id of the operation
@@ -71,6 +71,7 @@ func (c *client) handle(r *mcpserver.Request) (any, error) {
 	if !c.ready.Load() {
 		return nil, refused("send initialize first, and wait for its response")
 	}
+	c.initialized() // some clients do not say so
 	params := mcpserver.ObjectOf(r.Params)
 	switch r.Method {
 	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":

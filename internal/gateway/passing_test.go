@@ -105,7 +105,15 @@ func TestRootsOfTheClientReachTheServer(t *testing.T) {
 
 // A server that asks as soon as it has started, during the client's initialize, gets its answer when the client may be asked.
 func TestClientIsAskedOnlyAfterItIsInitialized(t *testing.T) {
+	askedAfter(t, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	askedAfter(t, `{"jsonrpc":"2.0","id":3,"method":"tools/list"}`) // it does not say that it is
+}
+
+// askedAfter requires that a client is asked when it has sent a message.
+func askedAfter(t *testing.T, message string) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
+		t.Helper()
 		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
 		roots := make(chan string, 1)
 		s := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, &mcp.ServerOptions{
@@ -141,10 +149,9 @@ func TestClientIsAskedOnlyAfterItIsInitialized(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Empty(t, r.messages)
-		r.send(`{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+		r.send(message)
 		for range 2 { // the server asks, and the gateway: the roots have changed
-			asked := r.await(next)
-			require.Equal(t, "roots/list", asked.Method)
+			asked := r.await(func(m *mcpserver.Message) bool { return m.Method == "roots/list" })
 			r.send(`{"jsonrpc":"2.0","id":` + string(asked.ID) + `,"result":{"roots":[{"uri":"file:///one"}]}}`)
 		}
 		require.Equal(t, "file:///one", <-roots)

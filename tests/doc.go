@@ -141,9 +141,11 @@
 //	B4  TestCallOfTheOldSessionGetsItsResultAndItsReportIsIgnored
 //	B5  TestCallOfTheOldSessionGetsItsResultAndItsReportIsIgnored
 //	    TestCallOfTheOldSessionIsCutWhenItsGraceIsOver
+//	    TestSessionThatIsFoundExpiredAfterItsRestartIsNotResumed
 //	B6  TestExpiryIsNoticedByEveryOperation
 //	    TestExpiryIsNoticedByReads
 //	    TestExpiryIsNoticedByTheStandaloneStream
+//	    TestSessionThatIsFoundExpiredAfterItsRestartIsNotResumed
 //	B7  TestSessionThatExpiresWhileDrainingIsNotRebuilt
 //	B8  TestServerThatComesBackOnAnotherAddressIsFound
 //	B9  TestErrorsThatAreNotAboutTheSessionNeverRestartIt

@@ -1,14 +1,18 @@
 package tests
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
 // B1
@@ -84,6 +88,38 @@ func TestExpiryIsNoticedByEveryOperation(t *testing.T) {
 				r := h.send(op).reply().(messages.Result).GetReceipt()
 				require.EqualValues(t, 2, r.Generation)
 				require.True(t, r.Replayed)
+			})
+		})
+	}
+}
+
+// B5, B6: a session is restarted for another reason, and then a request on its old connection finds that the server does not
+// know the session.
+func TestSessionThatIsFoundExpiredAfterItsRestartIsNotResumed(t *testing.T) {
+	for _, late := range []messages.Operation{&messages.ListTools{}, &messages.Ping{}} {
+		t.Run(late.Method(), func(t *testing.T) {
+			var returned atomic.Bool
+			hooks := faults.Hooks{BeforeCall: func(_ context.Context, _ messages.Key, op messages.Operation) error {
+				if op.Method() != late.Method() || returned.Load() {
+					return nil
+				}
+				time.Sleep(2 * time.Second) // synctest: until the session has restarted
+				returned.Store(true)
+				return &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Sent: true}
+			}}
+			cfg := supervisor.Config{WrapDialer: hooks.Wrap, CloseTimeout: 3 * time.Second, DrainTimeout: 3 * time.Second}
+			cfg.Servers = []mcpbridge.Server{{Name: "alive", URL: "http://alive.invalid", KeepAlive: 3 * time.Second}}
+			inFakeTime(t, cfg, func(h *harness) {
+				key := messages.Key{Server: "alive", Scope: "a"}
+				h.send(call("a", "stuck", on("alive"), within(time.Second))).fails(messages.CodeDeadline)
+				time.Sleep(2 * time.Second) // synctest: until the keepalive ping is due
+				h.send(&messages.ListTools{Header: messages.Header{Key: key}})
+				time.Sleep(time.Second) // synctest
+				requireEvents[*messages.SessionRestarting](h, 1)
+				require.False(t, returned.Load())
+				require.EqualValues(t, 2, h.send(call("a", "count", on("alive"))).ok().Generation)
+				require.True(t, returned.Load())
+				h.server.set(func() { require.Nil(t, h.server.dialed[key].Resume) })
 			})
 		})
 	}

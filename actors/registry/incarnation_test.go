@@ -21,8 +21,8 @@ import (
 type scripted struct {
 	stub
 	dials []func(ctx context.Context) (mcpbridge.Conn, error)
-	down  []func(*mcpbridge.Error) // of each dial
-	live  int                      // connections that are not closed
+	asked []mcpbridge.DialRequest // for each dial
+	live  int                     // connections that are not closed
 	most  int
 }
 
@@ -30,11 +30,11 @@ func (d *scripted) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbrid
 	if req.Key.Server != "scripted" {
 		return d.stub.Dial(ctx, req)
 	}
-	d.down = append(d.down, req.Down)
-	if len(d.down) > len(d.dials) {
+	d.asked = append(d.asked, req)
+	if len(d.asked) > len(d.dials) {
 		return nil, errors.New("there is no such dial")
 	}
-	conn, err := d.dials[len(d.down)-1](ctx)
+	conn, err := d.dials[len(d.asked)-1](ctx)
 	if err == nil {
 		d.live++
 		d.most = max(d.most, d.live)
@@ -101,13 +101,52 @@ func TestTheConnectionOfAnAbandonedDialIsClosedBeforeTheNextDial(t *testing.T) {
 		call := w.callScripted()
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		require.Len(t, d.down, 2, "the probe runs")
+		require.Len(t, d.asked, 2, "the probe runs")
 		w.send(&messages.Forget{Server: "scripted"}) // it abandons the probe
 		require.IsType(t, &messages.ToolResult{}, <-call.Reply)
 		synctest.Wait()
-		require.Len(t, d.down, 3)
+		require.Len(t, d.asked, 3)
 		require.Equal(t, 1, d.most, "at a time")
 		require.Equal(t, 1, d.live)
+	})
+}
+
+// Guarantee 8: a dial that was abandoned after an expiry may have opened an MCP session. It is not the one that has expired: the
+// next dial resumes it.
+func TestTheSessionOfAnAbandonedDialIsResumedAfterAnExpiry(t *testing.T) {
+	d := &scripted{}
+	opens := func(id string) *resumable {
+		conn := d.opensResumable()
+		conn.id = id
+		return conn
+	}
+	expired := opens("expired")
+	d.dials = []func(context.Context) (mcpbridge.Conn, error){
+		func(context.Context) (mcpbridge.Conn, error) { return expired, nil },
+		func(context.Context) (mcpbridge.Conn, error) {
+			return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbridge.Absent}
+		},
+		func(ctx context.Context) (mcpbridge.Conn, error) {
+			<-ctx.Done()
+			return opens("abandoned"), nil
+		},
+		func(context.Context) (mcpbridge.Conn, error) { return opens("last"), nil },
+	}
+	inScript(t, d, func(w *watchedRegistry) {
+		require.IsType(t, &messages.ToolResult{}, <-w.callScripted().Reply)
+		another := &messages.CallTool{Header: messages.To("scripted", "b"), Params: &mcp.CallToolParams{Name: "fast"}}
+		another.Deadline = time.Now().Add(time.Millisecond)
+		require.IsType(t, &messages.Failure{}, <-w.send(another).Reply)
+		expired.err = &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Sent: true}
+		call := w.callScripted()
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		require.Len(t, d.asked, 3, "the probe runs")
+		require.Nil(t, d.asked[2].Resume)
+		w.send(&messages.Forget{Server: "scripted"}) // it abandons the probe
+		require.IsType(t, &messages.ToolResult{}, <-call.Reply)
+		require.NotNil(t, d.asked[3].Resume)
+		require.Equal(t, "abandoned", d.asked[3].Resume.SessionID)
 	})
 }
 
@@ -127,11 +166,11 @@ func TestTheLateEndOfAnEarlierConnectionRestartsNothing(t *testing.T) {
 		require.Equal(t, messages.CodeLost, (<-w.callScripted().Reply).(*messages.Failure).Code)
 		require.IsType(t, &messages.ToolResult{}, <-w.callScripted().Reply)
 		synctest.Wait()
-		d.down[0](lost)
+		d.asked[0].Down(lost)
 		synctest.Wait()
 		require.IsType(t, &messages.ToolResult{}, <-w.callScripted().Reply)
 		synctest.Wait()
-		require.Len(t, d.down, 2, "dials")
+		require.Len(t, d.asked, 2, "dials")
 		require.Equal(t, messages.StateReady, w.entries[messages.Key{Server: "scripted", Scope: "a"}].current.state())
 	})
 }

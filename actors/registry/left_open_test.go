@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 // are cancelled.
 type resumable struct {
 	endingConn
+	id                   string
 	isClosed, isDetached atomic.Bool
 	isAttached           bool
 	fails                error
@@ -30,7 +32,7 @@ type resumable struct {
 }
 
 func (c *resumable) Resume() *mcpbridge.Resume {
-	return &mcpbridge.Resume{SessionID: "id", Server: &mcp.InitializeResult{ProtocolVersion: "2025-06-18"}}
+	return &mcpbridge.Resume{SessionID: cmp.Or(c.id, "id"), Server: &mcp.InitializeResult{ProtocolVersion: "2025-06-18"}}
 }
 
 func (c *resumable) Info() mcpbridge.Info { return mcpbridge.Info{Attached: c.isAttached} }
@@ -99,7 +101,7 @@ func TestASessionThatHasExpiredIsNotLeftOpen(t *testing.T) {
 	inWatchedRegistry(t, func(w *watchedRegistry) {
 		w.callScripted()
 		synctest.Wait()
-		require.Len(t, d.down, 2)
+		require.Len(t, d.asked, 2)
 		require.True(t, conn.isDetached.Load())
 	}, leavingOpen(d, &oneRecord{}))
 	require.True(t, conn.isClosed.Load())

@@ -80,7 +80,7 @@ var mutations = []mutation{
 	}}},
 	{"a dial is not waited for in a drain", []change{{inDrain, "case s.abortDial != nil || s.closingConn != nil:", "case s.closingConn != nil:"}}},
 	{"MayHaveRun is false for a call that was lost before", []change{{inCall, "k.Runs > 1, k.Lost != nil\n", "k.Runs > 1, false\n"}}},
-	{"an expired session is resumed", []change{{inDial, "if s.resumable != nil && !s.expired {", "if s.resumable != nil {"}}},
+	{"an expired session is resumed", []change{{inDial, "if s.resumable != nil && s.resumable != s.gone {", "if s.resumable != nil {"}}},
 	{"the end of the connection of an earlier incarnation is believed", []change{{"actors/internal/session/fault.go", "	if msg.from == s {", "	if msg.from != nil && s.conn != nil {"}}},
 
 	{"a call does not make its session the most recently used one", []change{{"actors/internal/admission/session.go", "if q := &s.quotas[i]; q.of != nil {\n			q.of.LRU.Put(", "if q := &s.quotas[i]; q.of != nil && to != before {\n			q.of.LRU.Put("}}},

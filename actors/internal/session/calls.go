@@ -137,10 +137,11 @@ func (s *session) decideReplay(c actor.Context, k *contract.Call) (mayRun bool) 
 // onToolsListed decides about the calls that wait for the annotations of their tools.
 func (s *session) onToolsListed(c actor.Context, msg *toolsListed) {
 	s.requests--
+	e := mcpbridge.AsError(msg.err)
+	s.noteGone(msg.conn, e)
 	if msg.conn != s.conn {
 		return
 	}
-	e := mcpbridge.AsError(msg.err)
 	hasEnded := e != nil && e.Session.HasEnded()
 	if hasEnded && e.Class == mcpbridge.NotSent {
 		s.connectionEnded(e) // the next session lists them
@@ -170,6 +171,7 @@ func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
 	if e == nil {
 		s.recordSettings(c, k.Op)
 	}
+	s.noteGone(msg.conn, e)
 	if e != nil && e.Session == mcpbridge.Unheard && msg.conn == s.conn {
 		s.becomeUnheard(e)
 	}
@@ -181,13 +183,8 @@ func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
 		s.onCallFailed(c, k, e)
 	}
 	// An error of an older connection does not concern the current one.
-	if e != nil && e.Session.HasEnded() && msg.conn == s.conn {
-		if s.drainOrder == nil {
-			s.connectionEnded(e)
-		}
-		if e.Session == mcpbridge.Gone {
-			s.gone = s.conn
-		}
+	if e != nil && e.Session.HasEnded() && msg.conn == s.conn && s.drainOrder == nil {
+		s.connectionEnded(e)
 	}
 }
 

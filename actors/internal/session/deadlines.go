@@ -99,10 +99,11 @@ func (s *session) ping(c actor.Context) {
 // onPingReturned notes that the server has answered. An error of the server is an answer
 // as well.
 func (s *session) onPingReturned(msg *pingReturned) {
+	e := mcpbridge.AsError(msg.err)
+	s.noteGone(msg.conn, e)
 	if msg.conn != s.conn {
 		return
 	}
-	e := mcpbridge.AsError(msg.err)
 	switch {
 	case e == nil || !e.Session.HasEnded() && e.Class != mcpbridge.Deadline:
 		s.pinging = false

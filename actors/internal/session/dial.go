@@ -195,7 +195,7 @@ func (s *session) dialRequest(c actor.Context) mcpbridge.DialRequest {
 			return askForAddress(ctx, system, registry, &contract.AddressFound{Of: of, Address: srv.Endpoint()})
 		}
 	}
-	if s.resumable != nil && !s.expired {
+	if s.resumable != nil && s.resumable != s.gone {
 		req.Resume = s.resumable.Resume()
 	}
 	if time.Now().Before(s.refusedUntil) {

@@ -69,8 +69,8 @@ type durable struct {
 	// resumable was oldConn, or is nil. The server may still have its MCP session, which
 	// the next dial resumes, or which is closed if there is no next dial.
 	resumable mcpbridge.Conn
-	expired   bool           // the MCP session of resumable has expired, and is not resumed
-	gone      mcpbridge.Conn // which of these three has an MCP session that the server no longer knows, or nil
+	// gone is which of these three has an MCP session that the server no longer knows, and which is not resumed; or nil.
+	gone mcpbridge.Conn
 
 	// abortDial aborts the running dial, which then returns with dialed. nil if no dial
 	// runs. Its parameter is errLeft, or nil.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors"
@@ -20,9 +21,17 @@ func (s *session) onDisconnected(msg *disconnected) {
 func (s *session) connectionEnded(e *mcpbridge.Error) {
 	class := mcpbridge.Lost
 	if e.Session == mcpbridge.Gone {
-		class = mcpbridge.Expired
+		class, s.gone = mcpbridge.Expired, s.conn
 	}
 	s.fail(&actors.Fault{Class: class, Cause: e})
+}
+
+// noteGone notes that the server no longer knows the MCP session of a connection, if an error says so. Calls may not run on
+// the connection any longer.
+func (s *session) noteGone(conn mcpbridge.Conn, e *mcpbridge.Error) {
+	if e != nil && e.Session == mcpbridge.Gone && slices.Contains([]mcpbridge.Conn{s.conn, s.oldConn, s.resumable}, conn) {
+		s.gone = conn
+	}
 }
 
 // stableAfter is how long a connection must last before a session without calls is
@@ -37,9 +46,6 @@ func (s *session) fail(f *actors.Fault) {
 	f.Key, f.Generation = s.key, s.generation
 	s.cause, s.failedAt = f, time.Now()
 	if !f.Dialing {
-		if f.Class == mcpbridge.Expired || f.Cause.Session == mcpbridge.Gone {
-			s.gone = s.conn
-		}
 		s.lostAt, f.Lived = s.failedAt, s.failedAt.Sub(s.openedAt)
 		s.openedUnused = s.openedUnused && f.Lived < stableAfter
 	}

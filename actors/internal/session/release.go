@@ -6,7 +6,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
 // releaseOld detaches the old connection, once no call runs on it, or the time of these
@@ -22,7 +21,7 @@ func (s *session) releaseOld(c actor.Context) {
 	s.cancelRunning()
 	conn, timeout := s.oldConn, s.limits.CloseTimeout
 	release := conn.Detach
-	if s.hasExpired() && !s.wanted() {
+	if conn == s.gone && !s.wanted() {
 		release = conn.Close // no dial will adopt a second session that was opened beside it
 	}
 	s.closingConn = conn
@@ -32,9 +31,6 @@ func (s *session) releaseOld(c actor.Context) {
 	})
 }
 
-// hasExpired reports whether the last fault was that the MCP session has expired.
-func (s *session) hasExpired() bool { return s.cause != nil && s.cause.Class == mcpbridge.Expired }
-
 // onConnDetached notes that the old connection is detached. Its MCP session is resumed by
 // the next dial. If it has expired, it is kept for a second session that was opened beside it.
 func (s *session) onConnDetached(msg *connDetached) {
@@ -42,7 +38,7 @@ func (s *session) onConnDetached(msg *connDetached) {
 		return
 	}
 	s.oldConn, s.closingConn = nil, nil
-	if s.expired = s.hasExpired(); s.expired || msg.conn.Resume() != nil {
+	if msg.conn == s.gone || msg.conn.Resume() != nil {
 		s.resumable = msg.conn
 	}
 }

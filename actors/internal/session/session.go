@@ -266,7 +266,11 @@ func (s *session) always(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *callReturned:
 		s.onCallReturned(c, msg)
-	case *toolsListed, *heardAgain, *taskCancelled:
+	case *toolsListed:
+		s.onToolsListed(c, msg)
+	case *pingReturned:
+		s.onPingReturned(msg)
+	case *heardAgain, *taskCancelled:
 		s.requests--
 	case *contract.TaskHeard:
 		s.onTaskHeard(msg)
@@ -296,7 +300,7 @@ func (s *session) always(c actor.Context) {
 		s.onTimerFired(c)
 	case *contract.LimitsChanged:
 		s.limits = msg.Limits
-	case *disconnected, *pingReturned, *connDetached, *contract.AbandonDial, *contract.ServerDown, *contract.Directive:
+	case *disconnected, *connDetached, *contract.AbandonDial, *contract.ServerDown, *contract.Directive:
 		// of a connection, a dial or an incarnation that has ended
 	default:
 		s.log(s.cfg.Logger.Error()).Type("message", msg).Msg("session received a message that it does not handle")

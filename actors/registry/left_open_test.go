@@ -320,6 +320,37 @@ func TestASessionWhoseConnectionIsBeingDetachedIsClosed(t *testing.T) {
 	})
 }
 
+// What is left open for another member stays in the store, also if the supervisor then stops and closes what else there is of
+// the key.
+func TestASessionThatWasLeftOpenIsNotForgottenWithTheOneBeforeIt(t *testing.T) {
+	d, s := &scripted{}, &oneRecord{key: messages.Key{Server: "scripted", Scope: "a"}, record: &mcpbridge.Record{}}
+	expired, left := d.opensResumable(), d.opensResumable()
+	expired.err = &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Sent: true}
+	left.id, left.ends = "left", time.Second
+	d.dials = []func(context.Context) (mcpbridge.Conn, error){
+		func(context.Context) (mcpbridge.Conn, error) { return expired, nil },
+		func(ctx context.Context) (mcpbridge.Conn, error) {
+			<-ctx.Done()
+			return left, nil
+		},
+	}
+	inWatchedRegistry(t, func(w *watchedRegistry) {
+		var released atomic.Bool
+		owns := func(key messages.Key) bool { return key != s.key || !released.Load() }
+		w.system.Root.Send(w.pid, &protocol.Cluster{Owns: owns, HandBack: protocol.NewFuture(w.system, nil).PID})
+		w.callScripted()
+		synctest.Wait()
+		released.Store(true)
+		w.system.Root.Send(w.pid, &protocol.Release{Match: func(key messages.Key) bool { return key == s.key }, Leave: true})
+		synctest.Wait()
+		require.True(t, left.isDetached.Load())
+		require.False(t, expired.isClosed.Load())
+	}, leavingOpen(d, s), func(cfg *actors.Config) { cfg.LeaveOpen = false })
+	require.True(t, expired.isClosed.Load())
+	require.False(t, left.isClosed.Load())
+	require.Equal(t, "left", s.record.SessionID)
+}
+
 // slowLoad is a store that is slow to load the first record, and a server that notes the dials that are cancelled before they
 // begin.
 type slowLoad struct {

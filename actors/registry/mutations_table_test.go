@@ -117,7 +117,7 @@ var mutations = []mutation{
 	{"what could not be closed is forgotten", []change{{"actors/registry/drain.go", "		r.leftovers.add(reg.key, left)\n", ""}}},
 	{"a restart leaves the MCP session in the store", []change{{"actors/registry/drain.go", "	if reg.drainedBy.Restart && !reg.drainedBy.Moves && r.owns(reg.key) {", "	if false {"}}},
 	{"what the store has of a key is closed although another member has the key", []change{{"actors/registry/close.go", "	if !closing.drain.Moves && !r.owns(key) {", "	if false {"}}},
-	{"a session that the store does not have is left open", []change{{inDrain, "leave := keep && s.saved && ", "leave := keep && "}}},
+	{"a session that the store does not have is left open", []change{{inDrain, "leave := s.drainOrder.Leave && s.saved && ", "leave := s.drainOrder.Leave && "}}},
 	{"a session that has expired is left open", []change{{inDrain, " && conn != s.gone", ""}}},
 	{"closing what was left forgets another session of the key", []change{{"actors/internal/session/cleanup.go", "store.Forget(known, generation)", "store.SaveGeneration(generation)"}}},
 	{"a leftover keeps another session of its key from being resumed", []change{{"actors/registry/registration.go", "NoResume: e.closesRecord(), Leftovers", "NoResume: e.closesRecord() || len(r.leftovers.keys[key]) > 0, Leftovers"}}},

@@ -122,8 +122,9 @@ func (s *session) closeConn(c actor.Context, conn mcpbridge.Conn) {
 	s.closingConn = conn
 	generation := s.generation
 	pause, timeout, store := s.running.Count > 0, s.limits.CloseTimeout, &s.store
-	keep := s.drainOrder.Leave // the record
-	leave := keep && s.saved && conn.Resume() != nil && conn != s.gone
+	leave := s.drainOrder.Leave && s.saved && conn.Resume() != nil && conn != s.gone
+	s.left = s.left || leave
+	keep := s.drainOrder.Leave || s.left // the record
 	s.cfg.Async(&s.mailbox, func() any {
 		if pause {
 			<-time.After(cancelPause)

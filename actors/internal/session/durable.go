@@ -102,6 +102,7 @@ type durable struct {
 	questions ring.Ring[*question] // of the server, without an answer
 
 	drainOrder  *contract.Drain        // the last drain message, or nil
+	left        bool                   // the MCP session that the store has was left open, for another process
 	lastMessage contract.SessionClosed // is sent when the session is closed
 	mailbox     mailbox.Mailbox
 }

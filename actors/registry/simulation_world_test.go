@@ -71,6 +71,9 @@ func (w *world) isStored(of *served) bool {
 func (w *world) newSession(p *supervisor, key messages.Key, at *address) *served {
 	of := &served{id: fmt.Sprint("session-", len(w.sessions)), key: key, at: at, by: p, known: true}
 	w.sessions = append(w.sessions, of)
+	if srv, there := w.servers[key.Server]; w.s.isLeaving(of) && (!there || w.addressOf(srv, key) != at) {
+		of.excuse = "it is opened before its process knows that its server was changed, and then left"
+	}
 	return of
 }
 

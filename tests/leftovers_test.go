@@ -176,18 +176,40 @@ func TestGenerationGrowsAsLongAsTheStoreIsKept(t *testing.T) {
 	}
 }
 
-// H-F2: Reload ends the remembered sessions of a server that it changes.
+// H-F2: Reload ends the remembered sessions of a server that it changes, also if they belong to the server as it was before.
 func TestReloadEndsTheRememberedSessionsOfAServerThatChanged(t *testing.T) {
+	for name, change := range map[string]func(*mcpbridge.Server){
+		"its keepalive": func(s *mcpbridge.Server) { s.KeepAlive = time.Hour },
+		"its URL":       func(s *mcpbridge.Server) { s.URL += "/moved" },
+		"its headers": func(s *mcpbridge.Server) {
+			s.Headers, s.InsecureCredentials = map[string]string{"X-Tenant": "another"}, true
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withRememberedSessions(t, supervisor.Config{}, []string{"a", "b"}, func(h *harness, e *testServer) {
+				changed := e.config()
+				change(&changed)
+				closed, err := h.sup.Reload(h.t.Context(), []mcpbridge.Server{changed})
+				require.NoError(t, err)
+				require.Equal(t, 2, closed.Sessions)
+				require.Zero(t, e.Sessions())
+				p := h.send(call("a", "count"))
+				require.Equal(t, "1", p.text())
+				require.EqualValues(t, 2, p.ok().Generation)
+			})
+		})
+	}
+}
+
+// H-F2: and it ends those of a server that it removes.
+func TestReloadEndsTheRememberedSessionsOfAServerThatIsRemoved(t *testing.T) {
 	withRememberedSessions(t, supervisor.Config{}, []string{"a", "b"}, func(h *harness, e *testServer) {
-		changed := e.config()
-		changed.KeepAlive = time.Hour
-		closed, err := h.sup.Reload(h.t.Context(), []mcpbridge.Server{changed})
+		other := e.config()
+		other.Name = "other"
+		closed, err := h.sup.Reload(h.t.Context(), []mcpbridge.Server{other})
 		require.NoError(t, err)
 		require.Equal(t, 2, closed.Sessions)
 		require.Zero(t, e.Sessions())
-		p := h.send(call("a", "count"))
-		require.Equal(t, "1", p.text())
-		require.EqualValues(t, 2, p.ok().Generation)
 	})
 }
 

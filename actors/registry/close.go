@@ -291,7 +291,7 @@ func (r *registry) startCleanup(c actor.Context, key messages.Key, left []contra
 		srv = r.newServer(mcpbridge.Server{Name: key.Server})
 	}
 	reg := &registration{key: key, server: srv, Session: admission.Session{Draining: true, Cleanup: true}, drainedBy: contract.Drain{Leave: leave}, leftovers: left}
-	r.start(c, reg, session.Spec{Generation: e.generation, Cleanup: &session.Cleanup{Leftovers: left, Configured: r.servers[key.Server] != nil, Leave: leave}})
+	r.start(c, reg, session.Spec{Generation: e.generation, Cleanup: &session.Cleanup{Leftovers: left, Leave: leave}})
 	if r.servers[key.Server] != srv {
 		r.gate.Remove(srv.turns) // when this session has left
 	}

@@ -28,7 +28,10 @@ const (
 func (p *supervisor) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
 	p.work(ctx, "dial of "+req.Key.String(), nil)
 	srv, there := p.servers[req.Key.Server]
-	if !there {
+	switch {
+	case !there && req.Only:
+		return nil, &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Detail: "no such server"}
+	case !there:
 		return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Server: mcpbridge.Present, Detail: "no such server"}
 	}
 	at := p.s.addressOf(srv, req.Key)

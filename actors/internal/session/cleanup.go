@@ -17,11 +17,10 @@ import (
 //
 //	loadingRecord ──▶ cleanupQueued ──grant──▶ cleaningUp ──▶ cleanupDone ──▶ closed
 type Cleanup struct {
-	Leftovers  []contract.Leftover
-	Configured bool              // the server is still configured
-	Leave      bool              // the record stays, unless it is that of a leftover
-	record     *mcpbridge.Record // nil if the store has none
-	runs       bool              // leftoversClosed will come
+	Leftovers []contract.Leftover
+	Leave     bool              // the record stays, unless it is that of a leftover
+	record    *mcpbridge.Record // nil if the store has none
+	runs      bool              // leftoversClosed will come
 }
 
 // keep keeps the record of the store, if its MCP session is to be closed.
@@ -173,7 +172,7 @@ func (w Cleanup) run(timeout time.Duration, store *contract.KeyStore, generation
 			seen, forget = true, reason == ""
 		}
 	}
-	if w.record != nil && w.Configured && !seen {
+	if w.record != nil && !seen {
 		one := contract.Leftover{Resume: &w.record.Resume}
 		existed, reason := one.Close(*store, timeout)
 		if reason != "" {

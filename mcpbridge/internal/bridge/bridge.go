@@ -154,13 +154,37 @@ func (b *Bridge) Close() {
 // Dial opens a session, resumes one, or adopts a control.
 func (b *Bridge) Dial(ctx context.Context, req mcpbridge.DialRequest) (result mcpbridge.Conn, err error) {
 	defer wire.Recover(&err)
+	for _, at := range b.serversFor(req) {
+		result, err = b.dialAt(ctx, at, req)
+		if e := mcpbridge.AsError(err); e == nil || e.Session != mcpbridge.Gone {
+			break
+		}
+	}
+	return result, err
+}
+
+// serversFor returns the server of a dial, or nil. What is resumed only to be closed may also be a session of a server that Set
+// has replaced or removed.
+func (b *Bridge) serversFor(req mcpbridge.DialRequest) []*endpoint {
 	b.mu.Lock()
-	at := b.servers[req.Key.Server]
-	b.mu.Unlock()
-	if at == nil {
+	defer b.mu.Unlock()
+	all := []*endpoint{b.servers[req.Key.Server]}
+	for _, at := range b.retired {
+		if req.Only && at.Name == req.Key.Server {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+func (b *Bridge) dialAt(ctx context.Context, at *endpoint, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+	switch {
+	case at == nil && req.Only:
+		return nil, errNotOurs
+	case at == nil:
 		return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "no such server"}
 	}
-	at, err = at.forKey(ctx, req)
+	at, err := at.forKey(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -180,6 +204,9 @@ func (b *Bridge) Dial(ctx context.Context, req mcpbridge.DialRequest) (result mc
 	return c, nil
 }
 
+// errNotOurs is returned for a session that cannot be resumed because it is of another owner, or of no server that there is.
+var errNotOurs = &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Detail: "the session is of another endpoint or identity"}
+
 func (b *Bridge) dial(ctx context.Context, at *endpoint, req attempt) (*conn, *mcpbridge.Error) {
 	if c := b.controls.adopt(ctx, at, req); c != nil {
 		return c, nil
@@ -191,7 +218,7 @@ func (b *Bridge) dial(ctx context.Context, at *endpoint, req attempt) (*conn, *m
 		}
 	}
 	if req.Only {
-		return nil, &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Detail: "the session is of another endpoint or identity"}
+		return nil, errNotOurs
 	}
 	req.Resume = nil
 	return b.opener.dial(ctx, at, req)

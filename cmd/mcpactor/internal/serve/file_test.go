@@ -66,6 +66,15 @@ func served(t *testing.T, args ...string) *mcp.ClientSession {
 	return session
 }
 
+// toolsOf returns the names of the tools that a client sees.
+func toolsOf(t *testing.T, session *mcp.ClientSession) (names []string) {
+	for tool, err := range session.Tools(t.Context(), nil) {
+		require.NoError(t, err)
+		names = append(names, tool.Name)
+	}
+	return names
+}
+
 // A client sees the tools that the file leaves to it: those that it hides cannot be called either, by any name. A server that is
 // disabled or broken hides no other.
 func TestFileSaysWhatClientsSee(t *testing.T) {
@@ -86,11 +95,7 @@ func TestFileSaysWhatClientsSee(t *testing.T) {
 	}}`, entry(""), entry(`, "allow": ["r*"]`), entry(`, "deny": ["w*", "drop"]`), entry(`, "excludeTools": ["write"]`), entry(`, "disabled": true`)), 0o600))
 
 	session := served(t, "--config", file)
-	var names []string
-	for tool, err := range session.Tools(t.Context(), nil) {
-		require.NoError(t, err)
-		names = append(names, tool.Name)
-	}
+	names := toolsOf(t, session)
 	require.ElementsMatch(t, []string{"all__read", "all__write", "all__drop", "allowed__read", "denied__read", "excluded__read", "excluded__drop"}, names)
 
 	for _, hidden := range []string{"allowed__write", "denied__write", "denied__drop", "excluded__write", "off__read", "write", "drop"} {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -111,6 +112,12 @@ func (c *client) Notified(m *mcpserver.Message) {
 
 // operationID returns an id for an operation.
 func (c *client) operationID() string { return c.scope + "#" + strconv.FormatUint(c.serial.Add(1), 10) }
+
+// isOfAnother reports whether an operation is that of another client, which shares a session with this one.
+func (c *client) isOfAnother(operation string) bool {
+	scope, _, ofClient := strings.Cut(operation, "#")
+	return ofClient && scope != c.scope
+}
 
 // saidBy returns the error that the server itself has answered to a request, or nil.
 func saidBy(f *messages.Failure) *jsonrpc.Error {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -95,9 +96,12 @@ func (s *served) onEvent(e messages.Event) {
 			s.c.Notify("notifications/resources/updated", params, nil)
 		}
 	case *messages.ServerLog:
+		if s.c.isOfAnother(e.Operation.ID) {
+			return
+		}
 		params := mcpserver.ObjectOf(e.Verbatim)
 		if s.c.g.cfg.Prefixed {
-			params.With("logger", s.name+"/"+e.Logger)
+			params.With("logger", strings.TrimSuffix(s.name+"/"+e.Logger, "/"))
 		}
 		s.c.Notify("notifications/message", params, s.c.requestOf(e.Operation.ID))
 	case *messages.ElicitationCompleted:

@@ -36,10 +36,13 @@
 //     TestMemberThatLeavesHandsItsSessionsOver)
 //  5. No two members act for a key at the same time, whichever links are cut. The next section says why. (In internal/node
 //     TestEveryCut; TestSimulation; in tests/cluster TestMemberThatIsRemovedInItsPauseIsFenced)
-//  6. Who is not a member changes nothing, learns nothing, and makes no member dial. (TestHostsOfAListFindEachOtherAndSpeakTLS;
-//     TestMemberDialsNoAddressThatIsNotListed; in internal/mesh TestStrangersChangeNothingAndLearnNothing;
-//     TestStrangerWithACertificateOfTheSameAuthorityIsRefused; in internal/quorum TestStrangersChangeNothing; in
-//     internal/node TestNonsenseChangesNothing; TestMemberOfAnotherVersionIsRefused)
+//  6. Who is not a member changes nothing, learns nothing, and makes no member dial. Whatever crosses says the name of the cluster
+//     and the version first. (TestHostsOfAListFindEachOtherAndSpeakTLS; TestCertificatesAreReadAgainWhenTheyChange;
+//     TestMemberDialsNoAddressThatIsNotListed; TestMemberWithoutTLSIsRefusedOnOtherInterfaces; in internal/mesh
+//     TestStrangersChangeNothingAndLearnNothing; TestCastsOfStrangersToAHostAreNotRead; TestStreamWithoutAHelloIsNotRead;
+//     TestStrangerWithACertificateOfTheSameAuthorityIsRefused; TestWithoutCredentialsAMemberDialsThisMachineOnly; in
+//     internal/quorum TestStrangersChangeNothing; TestLateHelloOfAHostThatHasLeftAddsNoVoter; in internal/node
+//     TestNonsenseChangesNothing; TestMemberOfAnotherVersionIsRefused)
 //
 // # Why two members never act for one key
 //

@@ -13,11 +13,13 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -115,6 +117,38 @@ func TestCertificatesAreReadAgainWhenTheyChange(t *testing.T) {
 		on[res.Supervisor] = true
 	}
 	require.Len(t, on, 2)
+}
+
+// While the new files are not valid, the last ones that were are used, and the log says so.
+func TestCertificatesThatAreNotValidAreNotUsed(t *testing.T) {
+	s := newCounters(t)
+	hub, dir, lines := cluster.NewInProcess(), t.TempDir(), make(logLines, 1000)
+	ca := newAuthority(t, dir, "ca")
+	start := func(name string, logger zerolog.Logger) *cluster.Member {
+		cfg := inProcess(hub, name)
+		cfg.Supervisor = supervisor.Config{Servers: []supervisor.Server{{Name: "counter", URL: s.url}}, Logger: logger}
+		cfg.TLS = ca.issue(t, name)
+		m, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+		require.NoError(t, err)
+		t.Cleanup(func() { m.Stop(context.Background()) })
+		return m
+	}
+	first := start("a", zerolog.New(lines))
+	write(t, filepath.Join(dir, "a.pem"), "CERTIFICATE", []byte("half of one"))
+	second := start("b", zerolog.Nop())
+	require.Eventually(t, func() bool {
+		return len(heard(first)) == 2 && len(heard(second)) == 2
+	}, 20*time.Second, 10*time.Millisecond)
+	for {
+		select {
+		case line := <-lines:
+			if strings.Contains(line, "are not valid: the previous ones are still used") {
+				return
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("nothing was logged")
+		}
+	}
 }
 
 // heard returns the names of the members that a member has heard.

@@ -3,12 +3,15 @@ package mesh
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
 )
@@ -300,6 +303,68 @@ func TestStrangersChangeNothingAndLearnNothing(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What hosts cast to whoever listens, such as the messages of raft, says the same first.
+func TestCastsOfStrangersToAHostAreNotRead(t *testing.T) {
+	for name, set := range map[string]func(*Config){
+		"another cluster":                 func(c *Config) { c.Cluster = "another" },
+		"another version":                 func(c *Config) { c.Version = 7 },
+		"a host that is not listed":       func(c *Config) { c.Self.Host = "x:1" },
+		"a host that is listed, for once": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWires()
+				b := w.member(t, "b", nil)
+				b.Link(link.Address{Host: "a:1"})
+				stranger := w.member(t, "a", set)
+				stranger.Link(link.Address{Host: "b:1"}).Cast(link.Message{ID: 1})
+				time.Sleep(3 * time.Second)
+				if set == nil {
+					require.Equal(t, []uint64{1}, b.ids())
+					return
+				}
+				require.Empty(t, b.ids())
+				require.NotEmpty(t, stranger.refusals())
+				require.Zero(t, w.dials("x:1"), "nobody makes it dial")
+			})
+		})
+	}
+}
+
+// A caller that does not say who it is, once and first, is not read.
+func TestStreamWithoutAHelloIsNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWires()
+		a, b := w.member(t, "a", nil), w.member(t, "b", nil)
+		l := a.link(t, "b")
+		b.link(t, "a")
+		time.Sleep(2 * lastRetry)
+		hello := `{"cluster":"test","version":1,"from":{"id":"a","host":"a:1"},"to":"b"}`
+		for want, texts := range map[error][][]string{
+			errStranger: {nil, {""}, {"{}"}, {hello, hello}, {hello[1:]}, {strings.Replace(hello, `"test"`, `"Test"`, 1)}, {strings.Replace(hello, "}", `,"lane":3}`, 2)}},
+			nil:         {{hello}},
+		} {
+			for _, text := range texts {
+				ctx := t.Context()
+				for _, one := range text {
+					ctx = metadata.AppendToOutgoingContext(ctx, helloKey, one)
+				}
+				s, err := l.conn.NewStream(ctx, &streamOf, Method)
+				require.NoError(t, err)
+				if err := s.SendMsg(&frame{messages: []link.Message{{ID: 1}}}); err != nil {
+					require.ErrorIs(t, err, io.EOF, "it is refused already")
+				}
+				require.ErrorIs(t, s.RecvMsg(new(count)), want, "%q", text)
+				synctest.Wait()
+				require.Equal(t, want == nil, len(b.ids()) > 0)
+				b.mu.Lock()
+				b.got = nil
+				b.mu.Unlock()
+			}
+		}
+	})
 }
 
 func TestMemberLearnsThatAnotherHasEndedOrSpeaksAnotherVersion(t *testing.T) {

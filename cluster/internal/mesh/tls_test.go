@@ -86,9 +86,11 @@ func TestStrangerWithACertificateOfTheSameAuthorityIsRefused(t *testing.T) {
 	ca, la, lb := newAuthority(t), listen(), listen()
 	b := over(t, "b", lb, ca.issue(t, "127.0.0.1"))
 	ba := b.Link(link.Address{ID: "a", Host: la.Addr().String()})
+	b.Link(link.Address{Host: la.Addr().String()})
 	stranger := over(t, "a", la, ca.issue(t, "other.example"))
 	send(t, stranger.Link(link.Address{ID: "b", Host: lb.Addr().String()}), 1)
-	require.Eventually(t, func() bool { return len(stranger.refusals()) > 0 }, 10*time.Second, time.Millisecond)
+	stranger.Link(link.Address{Host: lb.Addr().String()}).Cast(link.Message{ID: 4})
+	require.Eventually(t, func() bool { return len(stranger.refusals()) > 1 }, 10*time.Second, time.Millisecond)
 	for _, text := range stranger.refusals() {
 		require.Equal(t, errStranger.Error(), text)
 	}

@@ -30,7 +30,7 @@ const (
 	// scenarioTimeout bounds a scenario. endTimeout bounds the end of everything that it
 	// has started.
 	scenarioTimeout = 44 * time.Second
-	endTimeout      = 14 * time.Second
+	endTimeout      = 40 * time.Second
 	// pollInterval is the interval at which conditions are checked.
 	pollInterval = 20 * time.Millisecond
 )

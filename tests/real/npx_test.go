@@ -15,12 +15,11 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// H-C5: 20 conversations open two servers each at once, all of which are started by npx.
-// The starts take turns, which on few processors takes most of the time.
+// H-C5: 20 conversations open two servers each at once, all of which are started by npx. The starts take turns. How long
+// they take all together depends on the machine, so that only the time from one session to the next is bounded.
 func TestManyServersThatNpxStartsAllOpen(t *testing.T) {
-	const conversations, limit = 20, 3 * time.Minute
+	const conversations, limit = 20, 10 * time.Minute
 	h := newHarness(t)
-	h.limit = time.Now().Add(limit + time.Minute)
 	dir, err := os.Getwd()
 	require.NoError(t, err)
 	npx := func(name, program string) mcpbridge.Server {
@@ -29,7 +28,8 @@ func TestManyServersThatNpxStartsAllOpen(t *testing.T) {
 			Env: map[string]string{"MEMORY_FILE_PATH": h.dir + "/memory.json"},
 		}
 	}
-	h.start(supervisor.Config{}, npx("everything", "mcp-server-everything"), npx("memory", "mcp-server-memory"))
+	// So many processes take some time to end, also when they are killed.
+	h.start(supervisor.Config{CloseTimeout: endTimeout / 2}, npx("everything", "mcp-server-everything"), npx("memory", "mcp-server-memory"))
 	began := time.Now()
 	var all []*sentCommand
 	for i := range conversations {
@@ -39,14 +39,13 @@ func TestManyServersThatNpxStartsAllOpen(t *testing.T) {
 			all = append(all, h.send(list))
 		}
 	}
-	h.eventually("all are answered", func() bool {
-		for _, p := range all {
-			if len(p.replies) == 0 {
-				return false
-			}
-		}
-		return true
-	})
+	for n := range all {
+		h.limit = time.Now().Add(scenarioTimeout)
+		h.eventually("the next session opens", func() bool { return countEvents[*messages.SessionOpened](h) > n })
+	}
+	for _, list := range all {
+		require.IsType(t, &messages.ToolList{}, list.reply())
+	}
 	t.Logf("%d sessions after %v", len(all), time.Since(began).Round(time.Second))
 	require.Equal(t, len(all), countEvents[*messages.SessionOpened](h))
 	require.Zero(t, countEvents[*messages.SessionRestarting](h))

@@ -30,14 +30,23 @@ type otherClient interface {
 	leave()
 }
 
-const inspector = "inspector"
+const inspector, python = "inspector", "python"
 
 // otherClients are the kinds of clients. Each leaves at the end of the test.
 var otherClients = map[string]func(*harness, target) otherClient{
 	"go-sdk":       connectGo,
 	"typescript":   func(h *harness, to target) otherClient { return startTypeScript(h, 1, 1, to)[0] },
 	"typescript 2": func(h *harness, to target) otherClient { return startTypeScript(h, 2, 1, to)[0] },
+	python:         connectPython,
 	inspector:      func(h *harness, to target) otherClient { return &inspectorClient{h, to} },
+}
+
+// needsClient skips a test with a kind of client that is not installed.
+func needsClient(t *testing.T, kind string) {
+	t.Helper()
+	if kind == python && pythonWithSDK() == "" {
+		t.Skip("there is no Python with the package mcp, which is python3-mcp in Debian")
+	}
 }
 
 // textOf returns the content of the result of a tool.
@@ -178,34 +187,56 @@ func newerNode(t *testing.T) string {
 	return path
 }
 
-// typeScript is a process with clients on the SDK for TypeScript.
-type typeScript struct {
+// clientProgram is a process with clients on another SDK: a program of the folder clients.
+type clientProgram struct {
 	h   *harness
 	cmd *exec.Cmd
 
 	mu      sync.Mutex
 	in      io.WriteCloser
 	last    int
-	waiting map[int]chan tsAnswer
+	waiting map[int]chan programAnswer
 	ended   chan struct{} // its output has ended
 }
 
-type tsAnswer struct {
+type programAnswer struct {
 	ID     int             `json:"id"`
 	Result json.RawMessage `json:"result"`
 	Error  string          `json:"error"`
 }
 
-// tsClient is one of the clients.
-type tsClient struct {
-	*typeScript
+// programClient is one of the clients.
+type programClient struct {
+	*clientProgram
 	number int
 }
 
-// startTypeScript starts n clients on a version of the SDK, and waits until all are connected.
-func startTypeScript(h *harness, version, n int, to target) (all []otherClient) {
+// startTypeScript starts n clients on a version of the SDK for TypeScript, and waits until all are connected.
+func startTypeScript(h *harness, version, n int, to target) []otherClient {
 	h.t.Helper()
-	options := map[string]any{"sdk": version, "clients": n}
+	return startClients(h, []string{"node", installed(h.t, "../clients/typescript.mjs")}, map[string]any{"sdk": version}, n, to)
+}
+
+// connectPython starts a client on the SDK for Python.
+func connectPython(h *harness, to target) otherClient {
+	h.t.Helper()
+	return startClients(h, []string{pythonWithSDK(), "clients/python.py"}, map[string]any{}, 1, to)[0]
+}
+
+// pythonWithSDK returns a Python that has the SDK, or nothing. Debian's has what Debian's packages install.
+var pythonWithSDK = sync.OnceValue(func() string {
+	for _, program := range []string{"python3", "/usr/bin/python3"} {
+		if exec.Command(program, "-c", "import mcp").Run() == nil {
+			return program
+		}
+	}
+	return ""
+})
+
+// startClients starts a program with n clients, and waits until all are connected.
+func startClients(h *harness, program []string, options map[string]any, n int, to target) (all []otherClient) {
+	h.t.Helper()
+	options["clients"] = n
 	if to.url != "" {
 		options["url"] = to.url
 	} else {
@@ -213,7 +244,7 @@ func startTypeScript(h *harness, version, n int, to target) (all []otherClient) 
 	}
 	data, err := json.Marshal(options)
 	require.NoError(h.t, err)
-	p := &typeScript{h: h, cmd: exec.Command("node", installed(h.t, "../clients/typescript.mjs"), string(data)), waiting: map[int]chan tsAnswer{}, ended: make(chan struct{})}
+	p := &clientProgram{h: h, cmd: exec.Command(program[0], append(program[1:], string(data))...), waiting: map[int]chan programAnswer{}, ended: make(chan struct{})}
 	output, err := os.Create(filepath.Join(h.dir, fmt.Sprintf("client-%d.output", time.Now().UnixNano())))
 	require.NoError(h.t, err)
 	defer output.Close()
@@ -222,7 +253,7 @@ func startTypeScript(h *harness, version, n int, to target) (all []otherClient) 
 	require.NoError(h.t, err)
 	out, err := p.cmd.StdoutPipe()
 	require.NoError(h.t, err)
-	connected := make(chan tsAnswer, 1)
+	connected := make(chan programAnswer, 1)
 	p.waiting[0] = connected
 	require.NoError(h.t, p.cmd.Start())
 	go p.read(out)
@@ -242,17 +273,17 @@ func startTypeScript(h *harness, version, n int, to target) (all []otherClient) 
 		require.Fail(h.t, "the clients did not connect in time")
 	}
 	for number := range n {
-		all = append(all, &tsClient{p, number})
+		all = append(all, &programClient{p, number})
 	}
 	return all
 }
 
-func (p *typeScript) read(out io.Reader) {
+func (p *clientProgram) read(out io.Reader) {
 	defer close(p.ended)
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
-		a := tsAnswer{ID: -1}
+		a := programAnswer{ID: -1}
 		if json.Unmarshal(lines.Bytes(), &a) != nil {
 			continue
 		}
@@ -266,8 +297,8 @@ func (p *typeScript) read(out io.Reader) {
 }
 
 // request sends a request of a client, and waits for the answer.
-func (c *tsClient) request(method string, params any) tsAnswer {
-	answer := make(chan tsAnswer, 1)
+func (c *programClient) request(method string, params any) programAnswer {
+	answer := make(chan programAnswer, 1)
 	c.mu.Lock()
 	c.last++
 	c.waiting[c.last] = answer
@@ -277,19 +308,19 @@ func (c *tsClient) request(method string, params any) tsAnswer {
 	}
 	c.mu.Unlock()
 	if err != nil {
-		return tsAnswer{Error: err.Error()}
+		return programAnswer{Error: err.Error()}
 	}
 	select {
 	case a := <-answer:
 		return a
 	case <-c.ended:
-		return tsAnswer{Error: "the client has ended"}
+		return programAnswer{Error: "the client has ended"}
 	case <-time.After(time.Until(c.h.limit)):
-		return tsAnswer{Error: "there was no answer in time"}
+		return programAnswer{Error: "there was no answer in time"}
 	}
 }
 
-func (c *tsClient) list(method string) string {
+func (c *programClient) list(method string) string {
 	a := c.request(method, map[string]any{})
 	require.Empty(c.h.t, a.Error)
 	var result struct{ Tools json.RawMessage }
@@ -297,7 +328,7 @@ func (c *tsClient) list(method string) string {
 	return string(result.Tools)
 }
 
-func (c *tsClient) call(tool string, args arguments) (string, bool) {
+func (c *programClient) call(tool string, args arguments) (string, bool) {
 	a := c.request("tools/call", map[string]any{"name": tool, "arguments": args})
 	if a.Error != "" {
 		return a.Error, true
@@ -306,7 +337,7 @@ func (c *tsClient) call(tool string, args arguments) (string, bool) {
 }
 
 // leave ends all clients of the process.
-func (p *typeScript) leave() {
+func (p *clientProgram) leave() {
 	p.mu.Lock()
 	p.in.Close()
 	p.mu.Unlock()

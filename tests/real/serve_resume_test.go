@@ -36,6 +36,7 @@ func TestResponseThatIsCutReachesTheClient(t *testing.T) {
 				continue // it is another client for each call
 			}
 			t.Run(name+"/"+kind, func(t *testing.T) {
+				needsClient(t, kind)
 				h := newHarness(t)
 				file := filepath.Join(h.dir, "ledger")
 				to := h.listened(h.serve("s", ledgerInto(file), stdio))

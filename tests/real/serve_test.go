@@ -149,6 +149,7 @@ func TestServeShowsClientsWhatServersHave(t *testing.T) {
 				continue
 			}
 			t.Run(name+"/"+kind, func(t *testing.T) {
+				needsClient(t, kind)
 				h := newHarness(t)
 				h.limit = time.Now().Add(2 * time.Minute) // the inspector is started for each of its three calls
 				server, tool, args, want := behind(h)
@@ -180,6 +181,7 @@ func TestServeHidesThatAServerIsKilledOrAway(t *testing.T) {
 				continue
 			}
 			t.Run(name+"/"+kind, func(t *testing.T) {
+				needsClient(t, kind)
 				h := newHarness(t)
 				server, tool, args, want := behind(h)
 				c := connect(h, h.served(server))

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -24,12 +25,18 @@ import (
 // programs is the folder of what the tests build. TestMain removes it.
 var programs = filepath.Join(os.TempDir(), fmt.Sprintf("mcpactor-real-%d", os.Getpid()))
 
-// buildMcpactor builds the command mcpactor, and returns its path.
+// buildMcpactor builds the command mcpactor, and returns its path. It has the race detector if the tests have it: then a race
+// ends it, which no test expects.
 var buildMcpactor = sync.OnceValues(func() (string, error) {
 	program := filepath.Join(programs, "mcpactor")
+	args := []string{"build", "-o", program}
+	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		args = append(args, "-race")
+		os.Setenv("GORACE", "halt_on_error=1")
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
-	if said, err := exec.CommandContext(ctx, "go", "build", "-o", program, "../../cmd/mcpactor").CombinedOutput(); err != nil {
+	if said, err := exec.CommandContext(ctx, "go", append(args, "../../cmd/mcpactor")...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, said)
 	}
 	return program, nil

@@ -13,6 +13,8 @@ import (
 const (
 	// beginTime is how long the beginning of a response waits for the rest: to send it by itself would delay short calls.
 	beginTime = 10 * time.Millisecond
+	// resumeAfter is how long a client is to wait before it resumes a stream that has broken.
+	resumeAfter = time.Second
 	// keepAlive is how often a stream without messages has a comment, which proxies and clients count as a sign of life.
 	keepAlive = 25 * time.Second
 	// resumeTime is how long a stream can be resumed that has all responses. After it, the next one drops it.
@@ -258,13 +260,13 @@ type eventWriter struct {
 	err    error // of the first write that failed
 }
 
-// begin begins the response, perhaps with an event without data, whose id lets the client resume.
+// begin begins the response, perhaps with an event without data, whose id lets the client resume, after a time.
 func (o *eventWriter) begin(next int, prime bool) {
 	o.w.Header().Set("Content-Type", "text/event-stream")
 	o.w.Header().Set("Cache-Control", "no-cache, no-transform")
 	o.w.WriteHeader(http.StatusOK)
 	if prime {
-		o.write(fmt.Appendf(nil, "id: %d-%d\ndata: \n\n", o.stream, next))
+		o.write(fmt.Appendf(nil, "id: %d-%d\nretry: %d\ndata: \n\n", o.stream, next, resumeAfter.Milliseconds()))
 	}
 }
 

@@ -44,7 +44,7 @@ func (*slow) Left() {}
 // it, gets the answer, and the call has run once.
 func TestClientWhoseStreamBreaksGetsItsAnswer(t *testing.T) {
 	for name, cuts := range map[string][]int{
-		"after the first event": {20}, "within the progress": {60}, "after the progress": {120}, "within the answer": {600}, "each time": {20, 60, 600},
+		"after the first event": {32}, "within the progress": {72}, "after the progress": {132}, "within the answer": {612}, "each time": {32, 72, 612},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -7,8 +7,7 @@
 // there and passes.
 //
 // It also runs the suites for servers on mcpactor serve, in front of the server of the SDK
-// for Go that is made for them, and compares the outcome with that of this server itself. What
-// differs is in serve.json, with the reason.
+// for Go that is made for them, and compares the outcome with that of this server itself.
 //
 // Since the suites have scenarios of tasks (SEP-2663) for servers only, they check the server that the tests of tasks run
 // against, package taskserver.

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -24,7 +26,7 @@ type entry struct {
 }
 
 // 20 clients write into ledgers, whose processes are killed again and again. Nothing is written twice, what is said to be
-// written is, and what is said not to have run is not.
+// written is, and what is said not to have run is not. In the end mcpactor serve itself is killed, and nothing is left of it.
 func TestNothingRunsTwiceUnlessTheModelIsTold(t *testing.T) {
 	const clients, kills = 20, 4
 	for name, connect := range map[string]func(h *harness, file string) []otherClient{
@@ -41,7 +43,7 @@ func TestNothingRunsTwiceUnlessTheModelIsTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			h.limit = time.Now().Add(2 * time.Minute)
+			h.limit = time.Now().Add(4 * time.Minute)
 			file := filepath.Join(h.dir, "ledger")
 			all := connect(h, file)
 			require.Len(t, all, clients)
@@ -83,6 +85,7 @@ func TestNothingRunsTwiceUnlessTheModelIsTold(t *testing.T) {
 			close(stop)
 			writers.Wait()
 			h.verifyLedger(file, entries)
+			h.killServe(all)
 		})
 	}
 }
@@ -122,4 +125,28 @@ func (h *harness) verifyLedger(file string, entries []entry) {
 	require.Empty(h.t, written, "entries that nobody has asked for")
 	h.t.Logf("%d calls: %d may have run, %d did not run", len(entries), told, refused)
 	require.Positive(h.t, told, "the kills hit no call")
+}
+
+// killServe kills mcpactor serve while each client has a call, and waits until nothing is left of its servers.
+func (h *harness) killServe(all []otherClient) {
+	h.t.Helper()
+	var calls sync.WaitGroup
+	for _, c := range all {
+		calls.Go(func() { c.call("write", arguments{"entry": "never", "before": 600_000, "after": 0}) })
+	}
+	<-time.After(300 * time.Millisecond)
+	left := func() []process {
+		return slices.DeleteFunc(allButClients(), func(p process) bool {
+			return slices.ContainsFunc(h.remotes, func(r *remote) bool { return p.pid == r.pid() })
+		})
+	}
+	before, began := left(), time.Now()
+	require.NotEmpty(h.t, before)
+	h.signalServe(syscall.SIGKILL)
+	h.eventually("all are gone", func() bool { return len(left()) == 0 && allEnded(before) })
+	h.t.Logf("%d processes were gone after %v", len(before), time.Since(began).Round(10*time.Millisecond))
+	for _, c := range all {
+		c.leave()
+	}
+	calls.Wait()
 }

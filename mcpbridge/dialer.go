@@ -77,7 +77,8 @@ type Dialer interface {
 type Bridge interface {
 	Dialer
 	// Set replaces the list of servers, which must be valid. A server that is the same as
-	// before keeps its connections. Open sessions are not touched.
+	// before keeps its connections. Open sessions are not touched. Until Prune, a dial with
+	// [DialRequest].Only also finds the sessions of servers that were replaced or removed.
 	Set(servers []Server)
 	// Prune closes the idle HTTP connections to servers that Set has replaced. Call it
 	// when their sessions are closed.

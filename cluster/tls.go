@@ -135,7 +135,26 @@ func (f *fileCredentials) current() (server, client credentials.TransportCredent
 // ClientHandshake secures a connection to another member.
 func (f *fileCredentials) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	_, client := f.current()
-	return client.ClientHandshake(ctx, authority, conn)
+	conn, info, err := client.ClientHandshake(ctx, authority, conn)
+	if err != nil {
+		return nil, nil, err
+	}
+	return refusable{conn}, info, nil
+}
+
+// refusable is a connection to a member that may refuse the certificate of this one after the handshake. A write that fails then
+// has the reason of the member as its error.
+type refusable struct{ net.Conn }
+
+func (r refusable) Write(data []byte) (int, error) {
+	n, err := r.Conn.Write(data)
+	if err != nil {
+		var told *net.OpError
+		if _, why := r.Read(make([]byte, 1)); errors.As(why, &told) && told.Op == "remote error" {
+			err = why
+		}
+	}
+	return n, err
 }
 
 // ServerHandshake secures a connection of another member.

@@ -111,3 +111,58 @@ func TestStopWhoseContextEndsDoesNotDelayTheNextOne(t *testing.T) {
 	require.NoError(t, leaving.Stop(t.Context()))
 	require.Less(t, time.Since(began), 10*time.Second)
 }
+
+// What reaches a member that stops did not run, and is answered with the one code that docs/cluster.md names.
+func TestWhatReachesAMemberThatStopsIsClosed(t *testing.T) {
+	for _, count := range []int{1, 2} {
+		t.Run(fmt.Sprint(count), func(t *testing.T) {
+			s, hub := newCounters(t), cluster.NewInProcess()
+			var scopes []string // of each member
+			members := s.startAll(t, []cluster.Config{inProcess(hub, "a"), inProcess(hub, "b")}[:count]...)
+			for _, m := range members {
+				scopes = append(scopes, scopeOn(t, m, "counter"))
+			}
+			stops := members[0]
+			running := make(chan error, 1)
+			go func() {
+				_, err := stops.Client().CallTool(t.Context(), "counter", scopes[0], &mcp.CallToolParams{Name: "wait"})
+				running <- err
+			}()
+			<-s.waiting
+			proceed := sync.OnceFunc(func() { close(s.proceed) })
+			t.Cleanup(proceed)
+			stopped := make(chan error, 1)
+			go func() { stopped <- stops.Stop(t.Context()) }()
+			call := func(scope string) error {
+				_, err := stops.Client().CallTool(t.Context(), "counter", scope, &mcp.CallToolParams{Name: "add"})
+				return err
+			}
+			require.Eventually(t, func() bool { return call(scopes[0]) != nil }, 10*time.Second, time.Millisecond)
+			refused := func() {
+				for _, scope := range scopes {
+					var f *messages.Failure
+					require.ErrorAs(t, call(scope), &f)
+					require.Equal(t, messages.CodeClosed, f.Code)
+					require.False(t, f.MayHaveRun)
+				}
+			}
+			for range 100 { // in all that follows until it waits for the call only
+				refused()
+				time.Sleep(time.Millisecond)
+			}
+			proceed()
+			for len(stopped) == 0 {
+				refused()
+			}
+			require.NoError(t, <-stopped)
+			require.NoError(t, <-running)
+			refused()
+			for _, cmd := range []func(context.Context) error{
+				func(ctx context.Context) error { _, err := stops.Client().Inspect(ctx); return err },
+				func(ctx context.Context) error { _, err := stops.Client().CloseAll(ctx); return err },
+			} {
+				require.ErrorIs(t, cmd(t.Context()), messages.CodeClosed)
+			}
+		})
+	}
+}

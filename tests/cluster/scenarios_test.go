@@ -92,6 +92,25 @@ func TestKilledMembersScopesWorkElsewhere(t *testing.T) {
 	})
 }
 
+func TestMembersThatStopAtOnceLeaveNoSession(t *testing.T) {
+	each(t, []setting{onEtcdShared}, []setting{static, staticShared, onEtcd}, func(t *testing.T, s setting) {
+		c := start(t, s)
+		all := scopes(40)
+		c.start(member.Load{Scopes: all, Timeout: 20 * time.Second})
+		c.quiet()
+		require.Equal(t, len(all), c.server.Live())
+		members := c.running()
+		for i, n := range members {
+			c.slots[i].running = nil
+			n.signal(syscall.SIGTERM)
+		}
+		for _, n := range members {
+			n.wait()
+		}
+		require.Zero(t, c.server.Live())
+	})
+}
+
 // A host that was killed is a voter until another one takes its place: the last one of the others has no majority.
 func TestLastHostWithoutAMajorityNamesItsSessions(t *testing.T) {
 	each(t, nil, []setting{staticShared}, func(t *testing.T, s setting) {

@@ -92,7 +92,7 @@ func (e *HTTP) hasToken(r *http.Request) bool {
 // refuseToken answers a request without the token. challenge says how it may be given.
 func refuseToken(w http.ResponseWriter, challenge string) {
 	w.Header().Set("WWW-Authenticate", challenge)
-	http.Error(w, "the token is missing or wrong", http.StatusUnauthorized)
+	http.Error(w, "the token is missing or wrong: send the header Authorization: Bearer TOKEN", http.StatusUnauthorized)
 }
 
 // Guard returns a handler for pages that people see beside the endpoint. It asks for the token, too.

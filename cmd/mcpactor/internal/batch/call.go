@@ -35,10 +35,10 @@ const (
 type Call struct {
 	Config    string        `required:"" placeholder:"FILE" help:"File with the servers, such as .mcp.json."`
 	Inputs    Inputs        `embed:""`
-	Scope     string        `default:"default" help:"Scope of the session."`
+	Scope     string        `default:"default" help:"Value of $${scope} in the file."`
 	JSON      bool          `name:"json" help:"Print the result as JSON."`
 	Timeout   time.Duration `default:"1m" help:"How long the call may take."`
-	Quiet     time.Duration `help:"End the call when nothing is heard of it for this long."`
+	Quiet     time.Duration `help:"End the call when its server is silent for this long."`
 	LogLevel  string        `default:"error" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`
 	Server    string        `arg:"" help:"Name of the server."`
 	Tool      string        `arg:"" help:"Name of the tool, as the server has it."`

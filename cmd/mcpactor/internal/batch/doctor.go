@@ -75,7 +75,7 @@ func (cmd *Doctor) Run(p *cli.Program) error {
 			fmt.Fprintf(w, "%s\tfails\t\t\t\t%v\t%s\n", srv.Name, took, cmd.advise(srv, d))
 			continue
 		}
-		fmt.Fprintf(w, "%s\tworks\t%s\t%s\t%d tools\t%v\t%s\n", srv.Name, d.info.ProtocolVersion, loginOf(srv), d.tools, took, printable(describe(d.info)))
+		fmt.Fprintf(w, "%s\tworks\t%s\t%s\t%s\t%v\t%s\n", srv.Name, d.info.ProtocolVersion, loginOf(srv), number(d.tools), took, printable(describe(d.info)))
 	}
 	err = errors.Join(w.Flush(), stopErr)
 	for _, srv := range i.Supervisor.Servers {
@@ -141,4 +141,12 @@ func describe(info *mcp.InitializeResult) string {
 		return ""
 	}
 	return info.ServerInfo.Name + " " + info.ServerInfo.Version
+}
+
+// number says how many tools there are.
+func number(tools int) string {
+	if tools == 1 {
+		return "1 tool"
+	}
+	return fmt.Sprintf("%d tools", tools)
 }

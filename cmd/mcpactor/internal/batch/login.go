@@ -58,7 +58,7 @@ type Login struct {
 	ClientID     string        `name:"client-id" placeholder:"ID" help:"Id of a client that you have registered."`
 	ClientSecret string        `env:"MCPACTOR_CLIENT_SECRET" placeholder:"SECRET" help:"Its secret."`
 	Redirect     string        `placeholder:"URL" help:"Where the browser comes back to. Default: http://127.0.0.1:0/callback, with a free port."`
-	Scope        []string      `placeholder:"SCOPE" help:"Ask for this scope as well."`
+	Scope        []string      `placeholder:"SCOPE" help:"Permission (OAuth scope) to ask for as well."`
 	Timeout      time.Duration `default:"5m" help:"How long to wait for the login."`
 	LogLevel     string        `default:"error" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`
 }

@@ -23,7 +23,7 @@ type Tools struct {
 	Name     string        `arg:"" optional:"" help:"A server, to list its tools, or a tool, to describe it."`
 	Config   string        `required:"" placeholder:"FILE" help:"File with the servers, such as .mcp.json."`
 	Inputs   Inputs        `embed:""`
-	Scope    string        `default:"default" help:"Scope of the sessions."`
+	Scope    string        `default:"default" help:"Value of $${scope} in the file."`
 	JSON     bool          `name:"json" help:"Print JSON with the schemas."`
 	Timeout  time.Duration `default:"30s" help:"How long to wait for the servers."`
 	LogLevel string        `default:"error" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`
@@ -92,6 +92,9 @@ func (cmd *Tools) print(i *instance, set *toolset.Set, p *cli.Program) error {
 	}
 	if writing := write(p.Out); writing != nil {
 		return writing
+	}
+	if _, noServer := serverIn(i.File, cmd.Name); err != nil && noServer != nil && len(leftOut(i.File, cmd.Name+".")) == 0 {
+		p.Errorf("%q is no tool and no server of those that could be listed. Not listed:", cmd.Name)
 	}
 	for _, missing := range set.Missing {
 		srv, _ := serverIn(i.File, missing.Key.Server)

@@ -67,6 +67,18 @@ func TestEachCommandSaysWhatAServerDoesInsteadOfAnswering(t *testing.T) {
 	}
 }
 
+// A name that is not found may be that of a tool whose server could not be listed.
+func TestNameThatIsNotFoundIsSaidBesideWhatCouldNotBeListed(t *testing.T) {
+	config := configured(t, fmt.Sprintf(`{"mcpServers": {"one": {"url": %q}, "broken": {"command": "no-such-program"}}}`, served(t, newTools("a"))))
+	for name, want := range map[string]string{"nothing": `"nothing" is no tool and no server`, "broken": ""} {
+		var out, log strings.Builder
+		require.Equal(t, cli.ExitFailed, run([]string{"tools", "--config", config, name}, nil, &out, &log))
+		require.Contains(t, log.String(), want)
+		require.Equal(t, want != "", strings.Contains(log.String(), "is no tool"))
+		require.Contains(t, log.String(), "mcpactor: broken: unavailable")
+	}
+}
+
 func TestServersWhoseInputsAreMissingAreNamed(t *testing.T) {
 	config := configured(t, fmt.Sprintf(`{"servers": {"one": {"url": %q}, "lacks": {"url": "http://127.0.0.1:1", "headers": {"K": "${input:key}"}}}}`, served(t, newTools("a"))))
 	for _, args := range [][]string{{"tools"}, {"tools", "lacks"}, {"call", "lacks", "x"}} {

@@ -41,7 +41,7 @@ type Serve struct {
 	Share    []string          `placeholder:"SERVER" help:"Let all clients share one session of this server."`
 	Listen   string            `placeholder:"HOST:PORT" help:"Serve streamable HTTP at /mcp instead of stdio, and show the sessions at /debug/mcp/."`
 	Token    string            `env:"MCPACTOR_SERVE_TOKEN" placeholder:"TOKEN" help:"Bearer token for --listen."`
-	Quiet    time.Duration     `help:"End a call when nothing is heard of it for this long."`
+	Quiet    time.Duration     `help:"End a call when its server is silent for this long."`
 	NoCache  bool              `help:"Do not keep the lists of tools on disk."`
 	LogLevel string            `default:"warn" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`
 }

@@ -28,7 +28,7 @@ func TestLoginIsKeptForAllProcesses(t *testing.T) {
 
 	stderr, page, status := o.login(nil)
 	require.Zero(t, status, stderr)
-	require.Contains(t, stderr, "logged in at "+o.url+": 1 tools")
+	require.Contains(t, stderr, "logged in at "+o.url+": 1 tool\n")
 	require.Equal(t, "You are logged in. You can close this window.\n", page)
 
 	login := o.kept()
@@ -46,7 +46,7 @@ func TestLoginIsKeptForAllProcesses(t *testing.T) {
 	}
 	stdout, _, status = o.run("doctor", "--config", o.config)
 	require.Zero(t, status)
-	require.Regexp(t, `hosted +works .* logged in +1 tools`, stdout)
+	require.Regexp(t, `hosted +works .* logged in +1 tool `, stdout)
 	_, stderr, status = o.run("tools", "--config", o.config)
 	require.Zero(t, status, stderr)
 

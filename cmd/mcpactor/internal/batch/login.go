@@ -110,7 +110,7 @@ func (cmd *Login) Run(p *cli.Program) error {
 		p.Errorf("%s has no login", cmd.Server)
 		return cli.ErrFailed
 	}
-	p.Errorf("logged in at %s: %d tools", cmd.Server, d.tools)
+	p.Errorf("logged in at %s: %s", cmd.Server, number(d.tools))
 	return stopErr
 }
 

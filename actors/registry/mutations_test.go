@@ -35,6 +35,7 @@ var rare = map[string]bool{
 	"a leftover keeps another session of its key from being resumed":  true, // TestALeftoverDoesNotKeepAnotherSessionOfItsKeyFromBeingResumed
 	"a bug forgets what the store has of a key":                       true, // TestABugAsTheRecordIsLoadedDoesNotForgetTheSessionInTheStore
 	"the end of the connection of an earlier incarnation is believed": true, // TestTheLateEndOfAnEarlierConnectionRestartsNothing
+	"a call is replayed although it may not be":                       true, // TestLostCallIsReplayedWhenThatIsSafe
 	"the store has another generation than callers":                   true, // it needs a bug as a session opens: see TestTheStoreHasTheGenerationOfASessionThatHadABugAsItOpened
 	"a place keeps its turn":                                          true, // it needs three places that wait and have permits: see TestPlacesTakeTurns
 }

@@ -190,6 +190,7 @@ func TestServeHidesThatAServerIsKilledOrAway(t *testing.T) {
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				needsClient(t, kind)
 				h := newHarness(t)
+				h.limit = time.Now().Add(2 * time.Minute) // a browser is started three times
 				server, tool, args, want := behind(h)
 				c := connect(h, h.served(server))
 				works := func() string {
@@ -285,7 +286,9 @@ func allButClients() []process {
 // signalServe sends a signal to each process of mcpactor serve.
 func (h *harness) signalServe(signal syscall.Signal) {
 	h.t.Helper()
-	program, sent := h.mcpactor(), 0
+	program, err := buildMcpactor()
+	require.NoError(h.t, err)
+	sent := 0
 	for _, p := range ownDescendants() {
 		if strings.HasPrefix(p.args, program+" serve") {
 			require.NoError(h.t, syscall.Kill(p.pid, signal))

@@ -48,7 +48,6 @@ type fakeServer struct {
 	close     func(ctx context.Context, key messages.Key) error
 	prefix    string // of the ids of new sessions
 	forgetful bool   // it refuses all sessions as unknown
-	mute      bool   // it does not answer pings
 }
 
 func newFakeServer() *fakeServer {
@@ -163,17 +162,6 @@ func (c *fakeConn) Do(ctx context.Context, op messages.Operation) (messages.Resu
 		}
 		return &messages.Ack{}, nil
 	case *messages.Ping:
-		c.server.mu.Lock()
-		mute := c.server.mute
-		c.server.mu.Unlock()
-		if mute {
-			select {
-			case <-ctx.Done():
-				return nil, &mcpbridge.Error{Class: mcpbridge.Deadline, Sent: true}
-			case <-c.broken:
-				return nil, brokenError("connection reset")
-			}
-		}
 		return &messages.Ack{}, nil
 	}
 	return nil, fmt.Errorf("%T?", op)

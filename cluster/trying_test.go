@@ -4,11 +4,14 @@ package cluster_test
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"regexp"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -74,6 +77,10 @@ func TestEtcdForTryingIsEnough(t *testing.T) {
 		syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 		command.Wait()
 	})
+	require.Eventually(t, func() bool { // it is compiled first
+		conn, err := net.Dial("tcp", strings.TrimPrefix(urls[0], "http://"))
+		return err == nil && conn.Close() == nil
+	}, 4*time.Minute, 100*time.Millisecond)
 	use(t, func(name string) cluster.Config {
 		return cluster.Config{Member: name, Etcd: cluster.Etcd{Endpoints: urls[:1]}}
 	})

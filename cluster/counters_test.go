@@ -29,6 +29,7 @@ type counters struct {
 	live map[string]bool // the sessions that are open, by their ids
 
 	waiting, proceed chan struct{} // of the tool "wait"
+	closing, close   chan struct{} // of sessions that are closed; nil if that does not wait
 }
 
 // left returns how many sessions are open.
@@ -55,6 +56,10 @@ func newCounters(t *testing.T) *counters {
 	}, nil)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete {
+			if s.closing != nil {
+				s.closing <- struct{}{}
+				<-s.close
+			}
 			s.mu.Lock()
 			delete(s.live, r.Header.Get("Mcp-Session-Id"))
 			s.mu.Unlock()

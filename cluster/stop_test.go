@@ -166,3 +166,63 @@ func TestWhatReachesAMemberThatStopsIsClosed(t *testing.T) {
 		})
 	}
 }
+
+// The same holds for the last member, which also closes the sessions that only the store knows. A command that is no call may
+// still be done while the member leaves.
+func TestWhatReachesTheLastMemberThatStopsIsClosed(t *testing.T) {
+	s, hub, records := newCounters(t), cluster.NewInProcess(), new(resume.Memory)
+	cfgs := []cluster.Config{inProcess(hub, "a"), inProcess(hub, "b")}
+	for i := range cfgs {
+		cfgs[i].Supervisor.Store = records
+	}
+	members := s.startAll(t, cfgs...)
+	last := members[0]
+	const scopes = 200
+	for i := range scopes {
+		call(t, members[i%2], fmt.Sprint(i))
+	}
+	require.NoError(t, members[1].Stop(t.Context()))
+	stopped := make(chan error, 1)
+	go func() { stopped <- last.Stop(t.Context()) }()
+	do := func(cmd messages.Command) error {
+		_, err := last.Client().Do(t.Context(), cmd)
+		return err
+	}
+	refused := false
+	for i := 0; len(stopped) == 0; i++ {
+		key := messages.Key{Server: "counter", Scope: fmt.Sprint(i % scopes)}
+		err := do(&messages.CallTool{Header: messages.Header{Key: key}, Params: &mcp.CallToolParams{Name: "add"}})
+		if refused = refused || err != nil; refused {
+			require.ErrorIs(t, err, messages.CodeClosed)
+		}
+		for _, cmd := range []messages.Command{&messages.CloseSession{Key: key}, &messages.Pin{Key: key}, &messages.CloseScope{Scope: "none"}} {
+			if err := do(cmd); err != nil {
+				require.ErrorIs(t, err, messages.CodeClosed, "%T", cmd)
+			}
+		}
+	}
+	require.NoError(t, <-stopped)
+	require.Zero(t, s.left())
+}
+
+// Each call of Stop returns when the member has stopped.
+func TestSeveralCallsOfStopReturn(t *testing.T) {
+	s := newCounters(t)
+	s.closing, s.close = make(chan struct{}), make(chan struct{})
+	m := s.start(t, inProcess(cluster.NewInProcess(), "a"))
+	call(t, m, "x")
+	stopped := make(chan error, 3)
+	for range cap(stopped) {
+		go func() { stopped <- m.Stop(t.Context()) }()
+	}
+	<-s.closing
+	close(s.close)
+	for range cap(stopped) {
+		select {
+		case err := <-stopped:
+			require.NoError(t, err)
+		case <-time.After(20 * time.Second):
+			t.Fatal("Stop does not return")
+		}
+	}
+}

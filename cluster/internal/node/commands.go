@@ -26,11 +26,22 @@ func (n *node) onOperation(c actor.Context, op messages.Operation, called *clust
 	if called != nil {
 		x.values = &called.Values
 	}
-	if n.leaves() && !n.leaving.left {
+	if n.leaves() {
 		n.reply(x.caller, n.failure(op, messages.CodeClosed, "this member is leaving the cluster"))
 		return
 	}
 	n.routing.begin(x)
+}
+
+// onLate answers a command that comes when the member has left: the supervisor is about to stop. Calls that run there can still
+// be cancelled.
+func (n *node) onLate(c actor.Context) {
+	switch c.Message().(type) {
+	case *messages.Cancel, *messages.CancelScope:
+		c.Forward(n.cfg.Supervisor)
+	default:
+		clusterapi.Answer(n.mail, n.cfg.Name, c.Message(), c.Sender())
+	}
 }
 
 // stays reports whether an operation needs no other member: its shard is served here, or it

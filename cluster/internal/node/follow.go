@@ -12,7 +12,7 @@ import (
 
 // onJoined begins: others can be reached.
 func (n *node) onJoined(net Network) {
-	if n.leaving.left || n.leaves() {
+	if n.leaves() {
 		net.Stop()
 		return
 	}
@@ -170,7 +170,7 @@ func (n *node) onDropped(msg *dropped) {
 		n.proxies.tellWatchers(p)
 	}
 	n.members.keeper.Cede(msg.incarnation)
-	if n.members.net != nil && !n.leaves() && !n.leaving.left {
+	if n.members.net != nil && !n.leaves() {
 		n.members.beginIncarnation()
 	}
 }
@@ -189,7 +189,7 @@ func (n *node) onLeaves(p *peer, msg *leaves) {
 
 // endNode ends the node.
 func (n *node) endNode() {
-	n.leaving.left, n.leaving.ended = true, true
+	n.leaving.begun, n.leaving.left, n.leaving.ended = true, true, true
 	n.routing.leave()
 	n.endIncarnation()
 	n.members.stop()

@@ -42,12 +42,13 @@ type leaving struct {
 	serving *serving
 	end     func() // ends the node
 
-	who       *actor.PID // who waits for Left, once leaving
-	leftAt    time.Time  // when leaving ends at the latest
-	left      bool       // nothing is left to do but to leave the view
-	departing bool       // it has told the others
-	remains   bool       // it is the last member, and waits for its supervisor
-	ended     bool       // it is no member, and will never be one
+	begun     bool         // it leaves, or has left
+	who       []*actor.PID // who wait for Left
+	leftAt    time.Time    // when leaving ends at the latest
+	left      bool         // nothing is left to do but to leave the view
+	departing bool         // it has told the others
+	remains   bool         // it is the last member, and waits for its supervisor
+	ended     bool         // it is no member, and will never be one
 
 	supervisorStopped bool
 }
@@ -55,11 +56,12 @@ type leaving struct {
 // onLeave leaves the cluster: the member asks for a view in which it owns nothing, hands its shards over, and waits for the
 // calls that are here.
 func (l *leaving) onLeave(who *actor.PID) {
-	l.who = who
+	l.who = append(l.who, who)
 	switch {
 	case l.ended:
 		l.sayLeft()
-	case !l.left:
+	case !l.begun:
+		l.begun = true
 		l.leftAt = time.Now().Add(l.closeTime())
 		l.members.leave()
 		l.onLeaveDue()
@@ -67,22 +69,22 @@ func (l *leaving) onLeave(who *actor.PID) {
 }
 
 // leaves reports whether the member leaves the cluster.
-func (l *leaving) leaves() bool { return l.who != nil }
+func (l *leaving) leaves() bool { return l.begun }
 
 // isLast reports whether the member leaves, and no other one is there that its calls could go to.
-func (l *leaving) isLast() bool { return l.who != nil && l.members.inside && l.members.owners.None() }
+func (l *leaving) isLast() bool { return l.begun && l.members.inside && l.members.owners.None() }
 
-// sayLeft answers who has the member leave.
+// sayLeft answers all who wait.
 func (l *leaving) sayLeft() {
-	if l.who != nil {
-		l.mail.Send(l.who, &Left{})
-		l.who = nil
+	for _, who := range l.who {
+		l.mail.Send(who, &Left{})
 	}
+	l.who = nil
 }
 
 // onLeaveDue has [leaving.finish] called now and then.
 func (l *leaving) onLeaveDue() {
-	if l.who != nil && !l.left {
+	if l.begun && !l.left {
 		l.after(leavePause, &leaveDue{})
 	}
 }
@@ -90,7 +92,7 @@ func (l *leaving) onLeaveDue() {
 // finish has the member leave the view when nothing is left to do. It is called after each message; dropping says that the
 // supervisor drops the sessions of an incarnation that has ended.
 func (l *leaving) finish(dropping bool) {
-	if l.who == nil || l.left {
+	if !l.begun || l.left {
 		return
 	}
 	if (l.members.inside && l.cfg.Lease.Held() || dropping) && time.Now().Before(l.leftAt) {

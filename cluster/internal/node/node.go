@@ -107,8 +107,16 @@ func (n *node) handle(c actor.Context) {
 		n.proxies.onTerminated(ref)
 	case actor.SystemMessage, actor.AutoReceiveMessage: // must precede the cases below
 	case *clusterapi.ClientCall:
+		if n.leaving.left {
+			n.onLate(c)
+			return
+		}
 		n.onOperation(c, msg.Op, msg)
 	case messages.Command:
+		if n.leaving.left {
+			n.onLate(c)
+			return
+		}
 		n.onCommand(c, msg)
 	case *clusterapi.Timeouts:
 		n.timeouts = *msg
@@ -124,10 +132,6 @@ func (n *node) handle(c actor.Context) {
 
 // onCommand handles the commands of callers.
 func (n *node) onCommand(c actor.Context, cmd messages.Command) {
-	if n.leaving.left {
-		c.Forward(n.cfg.Supervisor) // which has stopped
-		return
-	}
 	if _, ok := clusterapi.CommandOf(cmd); !ok {
 		c.Forward(n.cfg.Supervisor) // which rejects it
 		return

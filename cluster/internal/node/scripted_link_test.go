@@ -102,7 +102,7 @@ func (l *scriptedLane) connect() {
 			there, ended := l.far()
 			switch {
 			case ended:
-				l.carry(way{back: true, label: "has ended"}, func() { l.change(attempt, link.State{Ended: true}) }, lost)
+				l.carry(way{back: true, label: "has ended"}, func() { l.locked(func() { l.change(attempt, link.State{Ended: true}) }) }, lost)
 				return
 			case there == nil || !there.kept:
 				l.carry(way{back: true, label: "refusal"}, func() { l.after(50*time.Millisecond, func() { l.breaks(attempt) }) }, lost)
@@ -112,8 +112,10 @@ func (l *scriptedLane) connect() {
 			lane.accepted = attempt
 			got := lane.received
 			l.carry(way{back: true, label: fmt.Sprint("greeting ", got)}, func() {
-				l.locked(func() { l.resume(attempt, got) })
-				l.change(attempt, link.State{Connected: true})
+				l.locked(func() {
+					l.resume(attempt, got)
+					l.change(attempt, link.State{Connected: true})
+				})
 			}, lost)
 		})
 	}, lost)
@@ -131,7 +133,7 @@ func (l *scriptedLane) resume(attempt int, got uint64) {
 	l.flush()
 }
 
-// change tells the node of the state of the connection.
+// change tells the node of the state of the connection. The caller has the mutex.
 func (l *scriptedLane) change(attempt int, to link.State) {
 	if l.attempt == attempt && l.index == 0 {
 		l.tell(&Changed{Network: l.from.ID, Peer: l.to.ID, State: to})

@@ -57,8 +57,9 @@ func (n *node) stays(op messages.Operation) (here bool) {
 }
 
 // onKeyed gives a control command about a key to the owner of the key.
-func (n *node) onKeyed(c actor.Context, cmd messages.Command, key messages.Key, limit time.Duration) {
-	if key = key.Normal(); key.Validate() != nil || n.shards.ownBits.owns(key) {
+func (n *node) onKeyed(c actor.Context, cmd messages.Command, limit time.Duration) {
+	key, _ := keyOf(cmd)
+	if key.Validate() != nil || n.shards.ownBits.owns(key) {
 		c.Forward(n.cfg.Supervisor)
 		return
 	}

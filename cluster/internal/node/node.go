@@ -142,26 +142,16 @@ func (n *node) onCommand(c actor.Context, cmd messages.Command) {
 	case *messages.Cancel:
 		n.onCancel(cmd)
 	case *messages.CloseSession:
-		n.onKeyed(c, cmd, cmd.Key, n.closeTime())
+		n.onKeyed(c, cmd, n.closeTime())
 	case *messages.Restart:
-		n.onKeyed(c, cmd, cmd.Key, n.closeTime()+n.timeouts.Connect)
-	case *messages.Tail:
-		n.onKeyed(c, cmd, cmd.Key, controlTime)
-	case *messages.Pin:
-		n.onKeyed(c, cmd, cmd.Key, controlTime)
-	case *messages.Check:
-		n.onKeyed(c, cmd, cmd.Key, controlTime)
+		n.onKeyed(c, cmd, n.closeTime()+n.timeouts.Connect)
+	case *messages.Tail, *messages.Pin, *messages.Check:
+		n.onKeyed(c, cmd, controlTime)
 	case *messages.Bind:
 		n.onBind(c, cmd)
 	case *messages.CancelScope:
 		n.onCancelScope(c, cmd)
-	case *messages.CloseScope:
-		n.gather(c, cmd, n.closeTime())
-	case *messages.CloseServer:
-		n.gather(c, cmd, n.closeTime())
-	case *messages.CloseMatching:
-		n.gather(c, cmd, n.closeTime())
-	case *messages.CloseAll:
+	case *messages.CloseScope, *messages.CloseServer, *messages.CloseMatching, *messages.CloseAll:
 		n.gather(c, cmd, n.closeTime())
 	case *messages.Inspect, *messages.Forget:
 		n.gather(c, cmd, controlTime)

@@ -30,8 +30,12 @@ type hello struct {
 // helloKey is the key of the hello in the header.
 const helloKey = "mcpactor-hello-bin"
 
-// errStranger is all that a stranger gets to know.
-var errStranger = status.Error(codes.PermissionDenied, "")
+var (
+	// errStranger is all that a stranger gets to know.
+	errStranger = status.Error(codes.PermissionDenied, "")
+	// errReplaced says that another stream has taken the place of one, or that the link has ended.
+	errReplaced = status.Error(codes.Unavailable, "")
+)
 
 // admit returns the link of a caller, and its lane.
 func (m *Mesh) admit(ctx context.Context) (*Link, int, error) {
@@ -82,10 +86,10 @@ type receiver struct {
 	link   *Link
 	lane   *incoming
 	stream grpc.ServerStream
-	over   chan struct{} // closed when another stream takes its place
-	some   chan struct{} // has a value if something was received since the last acknowledgement
-	many   chan struct{} // has a value if much was
-	failed chan error
+	ctx    context.Context         // ends with the stream
+	end    context.CancelCauseFunc // ends the stream
+	some   chan struct{}           // has a value if something was received since the last acknowledgement
+	many   chan struct{}           // has a value if much was
 }
 
 const (
@@ -104,7 +108,7 @@ func (m *Mesh) handle(_ any, stream grpc.ServerStream) error {
 	if err != nil {
 		return err
 	}
-	r := newReceiver(l, lane, stream)
+	r := newReceiver(stream.Context(), l, lane, stream)
 	got, ok := r.lane.begin(r)
 	if !ok {
 		return errStranger
@@ -113,15 +117,14 @@ func (m *Mesh) handle(_ any, stream grpc.ServerStream) error {
 		return err
 	}
 	go r.receive()
-	return r.acknowledge(m.ctx)
+	return r.acknowledge()
 }
 
 // newReceiver returns a receiver that has not begun.
-func newReceiver(l *Link, lane int, stream grpc.ServerStream) *receiver {
-	return &receiver{
-		link: l, lane: &l.in[lane], stream: stream, over: make(chan struct{}),
-		some: make(chan struct{}, 1), many: make(chan struct{}, 1), failed: make(chan error, 1),
-	}
+func newReceiver(ctx context.Context, l *Link, lane int, stream grpc.ServerStream) *receiver {
+	r := &receiver{link: l, lane: &l.in[lane], stream: stream, some: make(chan struct{}, 1), many: make(chan struct{}, 1)}
+	r.ctx, r.end = context.WithCancelCause(ctx)
+	return r
 }
 
 // begin makes a stream the only one of the lane, and returns how many messages have come on those before.
@@ -132,7 +135,7 @@ func (i *incoming) begin(r *receiver) (received uint64, ok bool) {
 		return 0, false
 	}
 	if i.stream != nil {
-		close(i.stream.over)
+		i.stream.end(errReplaced)
 	}
 	i.stream = r
 	return i.received, true
@@ -143,7 +146,7 @@ func (i *incoming) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.stream != nil {
-		close(i.stream.over)
+		i.stream.end(errReplaced)
 	}
 	i.stream, i.ended = nil, true
 }
@@ -154,7 +157,7 @@ func (r *receiver) receive() {
 	messages, bytes := 0, 0
 	for {
 		if err := r.stream.RecvMsg(&f); err != nil {
-			r.failed <- err
+			r.end(err)
 			return
 		}
 		for _, m := range f.messages {
@@ -195,28 +198,21 @@ func (r *receiver) deliver(m link.Message) bool {
 }
 
 // acknowledge tells the client what has come, until the stream ends.
-func (r *receiver) acknowledge(closed context.Context) error {
+func (r *receiver) acknowledge() error {
 	delay := time.NewTimer(0)
 	defer delay.Stop()
-	gone := status.Error(codes.Unavailable, "")
 	for {
 		select {
 		case <-r.some:
-		case err := <-r.failed:
-			return err
-		case <-r.over:
-			return gone
-		case <-closed.Done():
-			return gone
+		case <-r.ctx.Done():
+			return context.Cause(r.ctx)
 		}
 		delay.Reset(ackDelay)
 		select {
 		case <-delay.C:
 		case <-r.many:
-		case err := <-r.failed:
-			return err
-		case <-r.over:
-			return gone
+		case <-r.ctx.Done():
+			return context.Cause(r.ctx)
 		}
 		r.lane.mu.Lock()
 		got := r.lane.received

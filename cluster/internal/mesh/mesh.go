@@ -90,15 +90,9 @@ func (m *Mesh) find(to link.Address) *Link {
 
 // Serve accepts connections until the mesh is closed, or the listener.
 func (m *Mesh) Serve(listener net.Listener) error {
-	server := grpc.NewServer(append(m.ServerOptions(), grpc.Creds(m.cfg.credentials()))...)
-	stop := context.AfterFunc(m.ctx, server.Stop)
-	defer stop()
+	server := grpc.NewServer(append(serverLimits(), grpc.UnknownServiceHandler(m.handle), grpc.Creds(m.cfg.credentials()))...)
+	context.AfterFunc(m.ctx, server.Stop) // which ends all streams
 	return server.Serve(listener)
-}
-
-// ServerOptions are the options of a server that serves the mesh, but for its credentials.
-func (m *Mesh) ServerOptions() []grpc.ServerOption {
-	return append(serverLimits(), grpc.UnknownServiceHandler(m.handle))
 }
 
 // credentials returns what secures the connections.

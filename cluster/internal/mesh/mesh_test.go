@@ -421,7 +421,7 @@ func TestStreamThatWasReplacedDeliversNothing(t *testing.T) {
 		w := newWires()
 		b := w.member(t, "b", nil)
 		l := b.link(t, "a")
-		first, second := newReceiver(l, small, nil), newReceiver(l, small, nil)
+		first, second := newReceiver(t.Context(), l, small, nil), newReceiver(t.Context(), l, small, nil)
 		begin := func(r *receiver) uint64 {
 			got, ok := r.lane.begin(r)
 			require.True(t, ok)

@@ -51,7 +51,6 @@ type Link struct {
 
 	mu     sync.Mutex // guards the outgoing lanes, and these
 	failed error      // why the last stream that tells of the connection has ended, or nil while it has not
-	open   bool       // there is one
 }
 
 // outgoing is a lane for messages to the other member. The mutex of the link guards it.
@@ -103,13 +102,18 @@ func (l *Link) startLane(lane int) {
 	}
 }
 
+// laneOf returns the lane of a message that is not a cast.
+func laneOf(m link.Message) int {
+	if len(m.Body) >= largeBody {
+		return large
+	}
+	return small
+}
+
 // Send sends a message. It fails if it is too large, or if too much is waiting; urgent ones are sent
 // nevertheless.
 func (l *Link) Send(m link.Message, urgent bool) (*link.Sent, error) {
-	lane := small
-	if len(m.Body) >= largeBody {
-		lane = large
-	}
+	lane := laneOf(m)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s, err := l.out[lane].box.Add(m, urgent)
@@ -120,7 +124,7 @@ func (l *Link) Send(m link.Message, urgent bool) (*link.Sent, error) {
 		l.out[lane].box.Drop()
 		return s, nil
 	}
-	l.signal(lane)
+	l.added(lane)
 	return s, nil
 }
 
@@ -130,17 +134,14 @@ func (l *Link) Cast(m link.Message) {
 	defer l.mu.Unlock()
 	if _, err := l.out[casts].box.Add(m, true); err == nil {
 		l.out[casts].box.Trim(maxCasts)
-		l.signal(casts)
+		l.added(casts)
 	}
 }
 
-// signal tells the goroutine of a lane that something was added.
-func (l *Link) signal(lane int) {
+// added tells the goroutine of a lane that something was added.
+func (l *Link) added(lane int) {
 	l.startLane(lane)
-	select {
-	case l.out[lane].wake <- struct{}{}:
-	default:
-	}
+	signal(l.out[lane].wake)
 }
 
 // Withdraw takes a message of this link back. It reports whether the other member has not got it, and will not
@@ -148,11 +149,7 @@ func (l *Link) signal(lane int) {
 func (l *Link) Withdraw(s *link.Sent) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	lane := small
-	if len(s.Body) >= largeBody {
-		lane = large
-	}
-	return l.out[lane].box.Withdraw(s)
+	return l.out[laneOf(s.Message)].box.Withdraw(s)
 }
 
 // Crowded reports whether so much waits that messages that can be missed should be dropped.
@@ -204,8 +201,7 @@ func (l *Link) run(lane int) {
 			return
 		}
 		if tells {
-			l.note(false, err)
-			l.mesh.cfg.Changed(l, stateOf(err))
+			l.note(err)
 		}
 		l.mesh.cfg.Logger.Debug().Str("address", l.to.Host).Err(err).Msg("stream to a member has ended")
 		if pause = min(2*pause, lastRetry); connected {
@@ -219,9 +215,19 @@ func (l *Link) run(lane int) {
 	}
 }
 
-// stateOf returns what the end of a stream says of the other member.
+// note notes that the stream that tells of the connection is open, or why it is not.
+func (l *Link) note(err error) {
+	l.mu.Lock()
+	l.failed = err
+	l.mu.Unlock()
+	l.mesh.cfg.Changed(l, stateOf(err))
+}
+
+// stateOf returns what a stream says of the other member: that it is open, or why it is not.
 func stateOf(err error) (s link.State) {
 	switch status.Code(err) {
+	case codes.OK:
+		s.Connected = true
 	case codes.NotFound:
 		s.Ended = true
 	case codes.FailedPrecondition:
@@ -268,8 +274,7 @@ func (l *Link) stream(ctx context.Context, lane int, tells bool) (connected bool
 		return false, errCount
 	}
 	if tells {
-		l.note(true, nil)
-		l.mesh.cfg.Changed(l, link.State{Connected: true})
+		l.note(nil)
 	}
 	ended := make(chan error, 1)
 	l.mesh.running.Go(func() {

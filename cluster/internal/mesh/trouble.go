@@ -13,13 +13,6 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// note notes whether the stream that tells of the connection is open, or why it is not.
-func (l *Link) note(open bool, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.open, l.failed = open, err
-}
-
 // Troubles says of each member that cannot be sent to why that is, as far as the member shows it to this one. It may wait for a
 // moment.
 func (m *Mesh) Troubles() (all []string) {
@@ -44,9 +37,9 @@ const troubleTime = 100 * time.Millisecond
 // trouble says why nothing can be sent, or returns "".
 func (l *Link) trouble() string {
 	l.mu.Lock()
-	open, err := l.open, l.failed
+	err := l.failed
 	l.mu.Unlock()
-	if !open && l.invalid == nil && l.conn.GetState() == connectivity.TransientFailure { // the streams wait until it is over
+	if l.invalid == nil && l.conn.GetState() == connectivity.TransientFailure { // the streams wait until it is over
 		ctx, cancel := context.WithTimeout(l.ctx, troubleTime)
 		defer cancel()
 		_, err = l.conn.NewStream(ctx, &streamOf, Method)

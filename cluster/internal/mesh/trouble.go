@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,12 +18,8 @@ import (
 // moment.
 func (m *Mesh) Troubles() (all []string) {
 	m.mu.Lock()
-	var links []*Link
-	for _, l := range m.links {
-		links = append(links, l)
-	}
+	links := slices.SortedFunc(maps.Values(m.links), func(a, b *Link) int { return cmp.Compare(a.to.Host, b.to.Host) })
 	m.mu.Unlock()
-	slices.SortFunc(links, func(a, b *Link) int { return cmp.Compare(a.to.Host, b.to.Host) })
 	for _, l := range links {
 		if text := l.trouble(); text != "" {
 			all = append(all, l.to.Host+": "+text)

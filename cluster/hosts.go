@@ -57,7 +57,7 @@ func newHosts(cfg *Config, logger zerolog.Logger, tell func(any)) (*hosts, error
 func (h *hosts) begin(n *network) {
 	for _, host := range h.cfg.Hosts {
 		if host != h.cfg.Advertise {
-			h.links[host] = n.mesh.Link(link.Address{Host: host})
+			h.links[host] = n.Mesh.Link(link.Address{Host: host})
 		}
 	}
 	h.ended = make(chan struct{})

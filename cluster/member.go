@@ -177,7 +177,7 @@ func (m *Member) start(ctx context.Context, joined chan error) error {
 // waitsFor says what a member that has not joined waits for, and why it does not reach others.
 func (m *Member) waitsFor() string {
 	witness := cmp.Or(m.witness.lacks(), "all members of the view must be reached, and those that have ended be removed")
-	return strings.Join(append([]string{witness}, m.network.mesh.Troubles()...), "; ")
+	return strings.Join(append([]string{witness}, m.network.Troubles()...), "; ")
 }
 
 // setAddresses replaces port 0 by a free one, because others must know it, and sets the defaults that
@@ -223,7 +223,7 @@ func (m *Member) supervisorConfig(places func(messages.Key) bool) supervisor.Con
 func (m *Member) nodeConfig(joined func(error)) node.Config {
 	cfg := m.cfg.Supervisor.WithDefaults()
 	return node.Config{
-		Name: m.cfg.Member, System: m.system, Supervisor: m.supervisor.PID(), Shards: m.cfg.Shards, Logger: m.logger,
+		Name: m.cfg.Member, Address: m.cfg.Advertise, System: m.system, Supervisor: m.supervisor.PID(), Shards: m.cfg.Shards, Logger: m.logger,
 		Lease: m.lease, LeaseTime: m.cfg.Lease, Ask: m.witness.ask, Joined: joined, Observe: m.supervisor.Subscribe,
 		CallTimeout: cfg.CallTimeout, MaxWaiting: cfg.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	}

@@ -14,11 +14,10 @@ import (
 	"github.com/mcpactor/mcpactor/cluster/internal/wire"
 )
 
-// network connects a member with others, for its node and its witness.
+// network connects a member with others, for its node and its witness. The witness needs it for longer than the node.
 type network struct {
-	address string
-	mesh    *mesh.Mesh
-	served  chan struct{} // closed when no connection is accepted any longer
+	*mesh.Mesh
+	served chan struct{} // closed when no connection is accepted any longer
 }
 
 var _ node.Network = (*network)(nil)
@@ -33,8 +32,8 @@ func listen(cfg *Config, logger zerolog.Logger, tell func(any), packet func(from
 	if err != nil {
 		return nil, fmt.Errorf("cluster: the member cannot join: %w", err)
 	}
-	n := &network{address: cfg.Advertise, served: make(chan struct{})}
-	n.mesh = mesh.New(mesh.Config{
+	n := &network{served: make(chan struct{})}
+	n.Mesh = mesh.New(mesh.Config{
 		Cluster: cfg.Name, Version: wire.Version, Self: link.Address{Host: cfg.Advertise}, Logger: logger, Credentials: creds,
 		Dial: cfg.dial,
 		Decode: func(from *mesh.Link, m link.Message) any {
@@ -58,7 +57,7 @@ func listen(cfg *Config, logger zerolog.Logger, tell func(any), packet func(from
 	})
 	go func() {
 		defer close(n.served)
-		if err := n.mesh.Serve(listener); err != nil {
+		if err := n.Serve(listener); err != nil {
 			logger.Error().Err(err).Msg("member accepts no connections any longer")
 		}
 	}()
@@ -73,20 +72,11 @@ func (c *Config) dial(ctx context.Context, address string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
-// Address returns the address at which others reach the member.
-func (n *network) Address() string { return n.address }
-
-// Begin begins an incarnation.
-func (n *network) Begin(id string) { n.mesh.Begin(id) }
-
 // Link begins the link to another member.
-func (n *network) Link(to node.Address) node.Link { return n.mesh.Link(to) }
-
-// Stop does nothing: the witness needs the connections for longer than the node.
-func (n *network) Stop() {}
+func (n *network) Link(to node.Address) node.Link { return n.Mesh.Link(to) }
 
 // close ends all connections.
 func (n *network) close() {
-	n.mesh.Close()
+	n.Close()
 	<-n.served
 }

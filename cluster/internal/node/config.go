@@ -16,6 +16,7 @@ import (
 // field.
 type Config struct {
 	Name       string // of the member, and of its supervisor
+	Address    string // the host and port at which others reach the member
 	System     *actor.ActorSystem
 	Supervisor *actor.PID
 	Shards     int
@@ -43,15 +44,11 @@ type Address = link.Address
 
 // Network connects this member with others. Its methods never block.
 type Network interface {
-	// Address returns the host and port at which others reach this member.
-	Address() string
 	// Begin begins an incarnation of this member. The links of the previous one have been closed.
 	Begin(id string)
 	// Link begins the link to an incarnation of another member, whose messages are received from then on.
 	// There is no other link to it, and there was none.
 	Link(to Address) Link
-	// Stop ends all connections.
-	Stop()
 }
 
 // Link carries messages to another member. Its methods never block. Package link says what happens to a

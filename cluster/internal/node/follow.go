@@ -13,7 +13,6 @@ import (
 // onJoined begins: others can be reached.
 func (n *node) onJoined(net Network) {
 	if n.leaves() {
-		net.Stop()
 		return
 	}
 	n.members.net = net

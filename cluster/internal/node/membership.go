@@ -73,8 +73,8 @@ func (m *membership) beginIncarnation() {
 	m.id = m.outside.newID()
 	m.node.begins(m.id)
 	m.net.Begin(m.id)
-	m.keeper.Begin(view.Member{ID: m.id, Host: m.net.Address(), Name: m.cfg.Name, Shards: m.cfg.Shards})
-	m.cfg.Logger.Info().Str("member", m.cfg.Name).Str("address", m.net.Address()).Str("incarnation", m.id).Msg("member joins the cluster")
+	m.keeper.Begin(view.Member{ID: m.id, Host: m.cfg.Address, Name: m.cfg.Name, Shards: m.cfg.Shards})
+	m.cfg.Logger.Info().Str("member", m.cfg.Name).Str("address", m.cfg.Address).Str("incarnation", m.id).Msg("member joins the cluster")
 	m.ask()
 }
 
@@ -136,7 +136,7 @@ func (m *membership) meet() {
 		if one.ID == m.id {
 			continue
 		}
-		if one.Host == m.net.Address() {
+		if one.Host == m.cfg.Address {
 			rival = rival || m.keeper.Lives(one.ID, m.cfg.Lease.Now()) // otherwise it is an earlier incarnation
 			continue
 		}
@@ -175,7 +175,7 @@ func (m *membership) logRival(there bool) {
 		m.rivalAt = now
 	case m.rivalAt > 0 && now-m.rivalAt > rivalAfter*m.cfg.LeaseTime:
 		m.rivalAt = -1
-		m.cfg.Logger.Error().Str("member", m.cfg.Name).Str("address", m.net.Address()).Msg("another member has the same address: Config.Advertise must be unique in the cluster")
+		m.cfg.Logger.Error().Str("member", m.cfg.Name).Str("address", m.cfg.Address).Msg("another member has the same address: Config.Advertise must be unique in the cluster")
 	}
 }
 
@@ -215,10 +215,7 @@ func (m *membership) whyFenced() string {
 
 // snapshot returns the members.
 func (m *membership) snapshot() []messages.MemberSnapshot {
-	own := messages.MemberSnapshot{Name: m.cfg.Name, Self: true, Answered: m.whyFenced() == "", Leaving: m.node.leaves(), ID: m.id}
-	if m.net != nil {
-		own.Address = m.net.Address()
-	}
+	own := messages.MemberSnapshot{Name: m.cfg.Name, Address: m.cfg.Address, Self: true, Answered: m.whyFenced() == "", Leaving: m.node.leaves(), ID: m.id}
 	list := []messages.MemberSnapshot{own}
 	for _, p := range m.peers {
 		if p.member {
@@ -285,12 +282,9 @@ func (m *membership) end() {
 	m.inside = false
 }
 
-// stop ends all connections.
+// stop ends the heartbeats. The links have ended before.
 func (m *membership) stop() {
-	if m.net != nil {
-		m.net.Stop()
-		m.net = nil
-	}
+	m.net = nil
 	if m.ticker != nil {
 		m.ticker.Stop()
 	}

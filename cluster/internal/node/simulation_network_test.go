@@ -95,16 +95,12 @@ func (n *network) carry(from, to, label string, arrive, lost func()) {
 
 // port is the network of a process.
 type port struct {
-	p       *process
-	id      string                   // of the incarnation
-	links   map[string]*scriptedLink // to other incarnations
-	stopped bool
+	p     *process
+	id    string                   // of the incarnation
+	links map[string]*scriptedLink // to other incarnations
 }
 
 var _ Network = (*port)(nil)
-
-// Address returns the address of the process.
-func (i *port) Address() string { return i.p.address }
 
 // Begin begins an incarnation.
 func (i *port) Begin(id string) {
@@ -114,14 +110,11 @@ func (i *port) Begin(id string) {
 	i.id, i.links = id, map[string]*scriptedLink{}
 }
 
-// Stop ends all connections.
-func (i *port) Stop() { i.stopped = true }
-
 // Link begins the link to another incarnation.
 func (i *port) Link(to Address) Link {
 	s, id := i.p.s, i.id
 	there := func() *port {
-		if p := s.byName(hostOf(to.Host)); p != nil && !p.port.stopped {
+		if p := s.byName(hostOf(to.Host)); p != nil {
 			return p.port
 		}
 		return nil
@@ -129,9 +122,6 @@ func (i *port) Link(to Address) Link {
 	i.links[to.ID] = newScriptedLink(&s.mu, over{
 		from: Address{ID: id, Host: i.p.address}, to: to,
 		carry: func(how way, arrive, lost func()) {
-			if i.stopped {
-				return
-			}
 			from, to := i.p.name, hostOf(to.Host)
 			if how.back {
 				from, to = to, from
@@ -145,13 +135,7 @@ func (i *port) Link(to Address) Link {
 			}
 			return other.links[id], other.id != to.ID
 		},
-		after: func(d time.Duration, f func()) {
-			s.later(i.p, d, "", func() {
-				if !i.stopped {
-					f()
-				}
-			})
-		},
+		after: func(d time.Duration, f func()) { s.later(i.p, d, "", f) },
 		tell: func(msg any) {
 			if m, is := msg.(*Received); is {
 				s.sent(m)

@@ -147,7 +147,7 @@ func (w *world) join() *member {
 	require.NoError(w.t, err)
 	full := cfg.WithDefaults()
 	m.node = newNode(&Config{
-		Name: m.name, System: m.system, Supervisor: m.sup.PID(), Shards: shards, Logger: w.logs.logger(),
+		Name: m.name, Address: m.address, System: m.system, Supervisor: m.sup.PID(), Shards: shards, Logger: w.logs.logger(),
 		Lease: m.lease, LeaseTime: leaseTime, Ask: m.ask, Joined: func(error) {}, Observe: m.sup.Subscribe,
 		CallTimeout: full.CallTimeout, MaxWaiting: full.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	})
@@ -212,8 +212,6 @@ type memberNetwork struct{ m *member }
 
 var _ Network = memberNetwork{}
 
-func (n memberNetwork) Address() string { return n.m.address }
-
 // Begin begins an incarnation.
 func (n memberNetwork) Begin(id string) {
 	w := n.m.w
@@ -225,17 +223,6 @@ func (n memberNetwork) Begin(id string) {
 }
 
 func (n memberNetwork) Link(to Address) Link { return n.m.current.Link(to) }
-
-// Stop ends the incarnation.
-func (n memberNetwork) Stop() {
-	w := n.m.w
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	n.m.current.stopped = true
-	if w.listening[n.m.address] == n.m.current {
-		delete(w.listening, n.m.address)
-	}
-}
 
 // ask asks the witness, which takes its time.
 func (m *member) ask(number uint64, q *view.Request) {

@@ -40,7 +40,7 @@ func (n *node) viewed() {
 
 // beginShards serves the shards that the others have ceded.
 func (n *node) beginShards() {
-	if !n.members.inside {
+	if !n.members.inside() {
 		return
 	}
 	began := n.shards.begin()
@@ -91,7 +91,7 @@ func (n *node) lost(p *peer) {
 	n.questions.lose(p)
 	n.proxies.lose(p)
 	n.events.onWantEvents(p, false)
-	if n.members.inside && !n.leaving.left && n.cfg.Lease.Held() { // otherwise it may be this member that was removed
+	if n.members.inside() && !n.leaving.left && n.cfg.Lease.Held() { // otherwise it may be this member that was removed
 		ended := n.bindings.ofLost(p, time.Now())
 		for _, other := range inOrder(n.members.peers) {
 			if other != p {
@@ -150,7 +150,7 @@ func (n *node) endIncarnation() (ended []*proxy) {
 		n.lost(p)
 		n.members.forgetPeer(p)
 	}
-	n.members.id, n.members.owners = "", nil
+	n.members.id = ""
 	return ended
 }
 

@@ -59,7 +59,7 @@ func (m *membership) beatTo(p *peer) { m.cast(p, &heartbeat{m.beats, m.holdingFo
 
 // holdingFor returns what another member is to know of what this one holds.
 func (m *membership) holdingFor(p *peer) (h view.Holding) {
-	if m.inside && p.member {
+	if m.inside() && p.member {
 		h = m.node.holding()
 	}
 	return h
@@ -113,7 +113,7 @@ func (m *membership) onHolding(p *peer, h view.Holding) {
 	if h.View > m.keeper.View().Number {
 		m.ask()
 	}
-	if !p.member || !m.inside {
+	if !p.member || !m.inside() {
 		return
 	}
 	m.node.onHolding(p, h)
@@ -125,7 +125,7 @@ func (m *membership) hear(p *peer) {
 	p.heardAt, p.heard, p.cut, p.version = m.cfg.Lease.Now(), true, false, 0
 	if first {
 		m.checkConflict(p)
-		if !m.inside {
+		if !m.inside() {
 			m.ask()
 		}
 	}

@@ -72,7 +72,10 @@ func (l *leaving) onLeave(who *actor.PID) {
 func (l *leaving) leaves() bool { return l.begun }
 
 // isLast reports whether the member leaves, and no other one is there that its calls could go to.
-func (l *leaving) isLast() bool { return l.begun && l.members.inside && l.members.owners.None() }
+func (l *leaving) isLast() bool {
+	at := l.members.placed.Load()
+	return l.begun && at != nil && at.owners.None()
+}
 
 // sayLeft answers all who wait.
 func (l *leaving) sayLeft() {
@@ -95,7 +98,7 @@ func (l *leaving) finish(dropping bool) {
 	if !l.begun || l.left {
 		return
 	}
-	if (l.members.inside && l.cfg.Lease.Held() || dropping) && time.Now().Before(l.leftAt) {
+	if (l.members.inside() && l.cfg.Lease.Held() || dropping) && time.Now().Before(l.leftAt) {
 		self, _ := l.members.keeper.View().Member(l.members.id)
 		if dropping || !self.Leaving || len(l.routing.exchanges)+len(l.serving.all) > 0 || l.shards.Releasing() || !l.members.linksIdle() {
 			return
@@ -103,7 +106,7 @@ func (l *leaving) finish(dropping bool) {
 	}
 	l.left = true
 	l.routing.leave()
-	if !l.members.inside {
+	if !l.members.inside() {
 		l.end()
 		return
 	}

@@ -505,7 +505,7 @@ func TestLeavingWithoutANetwork(t *testing.T) {
 		var joining bool
 		for !joining {
 			time.Sleep(time.Millisecond)
-			a.inNode(func(n *node) { joining = !n.members.inside })
+			a.inNode(func(n *node) { joining = !n.members.inside() })
 		}
 		w.setCut(a, true)
 		p := a.send(call(scope, "count"))

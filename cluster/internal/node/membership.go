@@ -19,10 +19,8 @@ type membership struct {
 	net    Network                   // nil before Joined, and once ended
 	id     string                    // of the incarnation; "" between two
 	keeper *view.Keeper              // its place in the view
-	inside bool                      // the last view that is known has the incarnation
 	peers  map[string]*peer          // the other members, and those who want to be members, by incarnation
-	owners *view.Owners              // by the last view
-	placed atomic.Pointer[placement] // for other goroutines; nil between two incarnations
+	placed atomic.Pointer[placement] // by the last view; nil unless that has the incarnation. Other goroutines read it
 
 	held     bool          // the lease, at the last tick
 	rivalAt  time.Duration // since when another one has the own address; 0 is none, and -1 once that is logged
@@ -119,12 +117,11 @@ func (m *membership) onWitness(msg *Answered) {
 // onView takes the next view.
 func (m *membership) onView() {
 	v := m.keeper.View()
-	_, inside := v.Member(m.id)
-	if m.inside = inside; !inside {
+	if _, is := v.Member(m.id); !is {
+		m.placed.Store(nil)
 		return
 	}
-	m.owners = v.Owners()
-	m.placed.Store(&placement{m.owners, m.id})
+	m.placed.Store(&placement{v.Owners(), m.id})
 	m.node.viewed()
 }
 
@@ -197,7 +194,7 @@ func (m *membership) tellJoined() {
 	switch {
 	case m.conflict != "":
 		m.cfg.Joined(errors.New(m.conflict))
-	case m.inside && m.cfg.Lease.Held() && m.timeouts.Calls != nil:
+	case m.inside() && m.cfg.Lease.Held() && m.timeouts.Calls != nil:
 		m.cfg.Joined(nil)
 	}
 }
@@ -205,7 +202,7 @@ func (m *membership) tellJoined() {
 // whyFenced says why this member may not act, or returns "" if it may.
 func (m *membership) whyFenced() string {
 	switch {
-	case !m.inside:
+	case !m.inside():
 		return "this member is joining the cluster"
 	case !m.cfg.Lease.Held():
 		return "this member is cut off from the cluster"
@@ -228,6 +225,9 @@ func (m *membership) snapshot() []messages.MemberSnapshot {
 	return list
 }
 
+// inside reports whether the last view that is known has the incarnation.
+func (m *membership) inside() bool { return m.placed.Load() != nil }
+
 // places reports whether a key belongs to this member by its last view. All keys belong to the last one, also while it
 // leaves. It may be called from any goroutine.
 func (m *membership) places(key messages.Key) bool {
@@ -242,10 +242,11 @@ func (m *membership) places(key messages.Key) bool {
 // ownerOf returns the other member that owns a shard, or whether it is this one. It is neither if the owner is not known, or if
 // this member may not act.
 func (m *membership) ownerOf(shard int) (other *peer, own bool) {
-	if !m.inside || !m.cfg.Lease.Held() {
+	at := m.placed.Load()
+	if at == nil || !m.cfg.Lease.Held() {
 		return nil, false
 	}
-	one, found := m.owners.Of(shard)
+	one, found := at.owners.Of(shard)
 	switch {
 	case !found:
 		return nil, false
@@ -279,7 +280,6 @@ func (m *membership) end() {
 	m.cfg.Lease.End()
 	m.keeper.End()
 	m.placed.Store(nil)
-	m.inside = false
 }
 
 // stop ends the heartbeats. The links have ended before.

@@ -183,7 +183,7 @@ func (s *simulation) canSpare() bool {
 			continue
 		}
 		if stay++; p.host != nil {
-			if n := p.host.Voters(); n > 0 && p.node.members.inside {
+			if n := p.host.Voters(); n > 0 && p.node.members.inside() {
 				votes, voters = votes+1, max(voters, n)
 			}
 		}

@@ -151,7 +151,7 @@ func (s *simulation) checkHolders() {
 	for range 3 {
 		var holders []*process
 		for _, p := range s.live() {
-			if p.node.members.inside && p.lease.Held() {
+			if p.node.members.inside() && p.lease.Held() {
 				holders = append(holders, p)
 			}
 		}

@@ -93,7 +93,7 @@ func (s *simulation) stable() bool {
 	live := s.live()
 	for _, p := range live {
 		n, known := p.node, 1
-		if !n.members.inside || !p.lease.Held() || p.leaving || len(n.members.keeper.View().Members) != len(live) || n.members.keeper.View().Number != live[0].node.members.keeper.View().Number {
+		if !n.members.inside() || !p.lease.Held() || p.leaving || len(n.members.keeper.View().Members) != len(live) || n.members.keeper.View().Number != live[0].node.members.keeper.View().Number {
 			return false
 		}
 		for _, other := range n.members.peers {
@@ -112,7 +112,7 @@ func (s *simulation) stable() bool {
 func (s *simulation) logState() {
 	for _, p := range s.live() {
 		n := p.node
-		s.Logf("%s: id %s, view %d, leaving %v, lease %v, inside %v, shards %+v, waiting %d", p.name, n.members.id, n.members.keeper.View().Number, p.leaving, p.lease.Held(), n.members.inside, n.shards, len(n.serving.waiting))
+		s.Logf("%s: id %s, view %d, leaving %v, lease %v, inside %v, shards %+v, waiting %d", p.name, n.members.id, n.members.keeper.View().Number, p.leaving, p.lease.Held(), n.members.inside(), n.shards, len(n.serving.waiting))
 		for _, x := range inOrder(n.routing.exchanges) {
 			s.Logf("%s: waits for %s, given to %v, sent %v", p.name, describe(x.cmd), x.to, x.sent)
 		}
@@ -175,7 +175,7 @@ func (s *simulation) observe(p *process) {
 		return
 	}
 	n := p.node
-	if n.members.inside && n.shards.Releasing() {
+	if n.members.inside() && n.shards.Releasing() {
 		s.Crossed("a shard is released")
 	}
 	if len(n.serving.waiting) > 0 {

@@ -84,7 +84,7 @@ func (o *Owners) Of(shard int) (owner Member, found bool) {
 }
 
 // None reports whether no member can own a shard.
-func (o *Owners) None() bool { return o == nil || len(o.members) == 0 }
+func (o *Owners) None() bool { return len(o.members) == 0 }
 
 // hash is FNV-1a of 64 bits, whose low bits alone tell neighbouring ports apart, followed by mix, which spreads them.
 func hash(text string) uint64 {

@@ -79,17 +79,14 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 	if err := m.connect(); err != nil {
 		return nil, err
 	}
-	var places atomic.Pointer[func(messages.Key) bool] // of the node, which starts after the supervisor
+	placement := new(node.Placement) // of the node, which starts after the supervisor
 	var err error
-	if m.supervisor, err = supervisor.Start(system, m.supervisorConfig(func(key messages.Key) bool {
-		f := places.Load()
-		return f != nil && (*f)(key)
-	})); err != nil {
+	if m.supervisor, err = supervisor.Start(system, m.supervisorConfig(placement)); err != nil {
 		m.disconnect()
 		return nil, fmt.Errorf("cluster: the supervisor, with member %q as its name: %w", cfg.Member, err)
 	}
 	joined := make(chan error, 1)
-	pid, placed, err := node.Start(m.nodeConfig(func(err error) {
+	pid, err := node.Start(m.nodeConfig(placement, func(err error) {
 		select {
 		case joined <- err:
 		default: // it is about a later incarnation
@@ -101,7 +98,6 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
 	m.node.Store(pid)
-	places.Store(&placed)
 	m.client = supervisor.NewClient(system, pid)
 	m.tell(&node.Joined{Network: m.network})
 	if err := m.start(ctx, joined); err != nil {
@@ -200,8 +196,8 @@ func (c *Config) setAddresses() error {
 }
 
 // supervisorConfig returns the configuration of the supervisor: without the lease it dials nothing,
-// calls nothing and stores nothing. places reports whether a key belongs to this member.
-func (m *Member) supervisorConfig(places func(messages.Key) bool) supervisor.Config {
+// calls nothing and stores nothing.
+func (m *Member) supervisorConfig(placement *node.Placement) supervisor.Config {
 	cfg := m.cfg.Supervisor
 	cfg.Name = m.cfg.Member
 	wrap := cfg.WrapDialer
@@ -214,17 +210,17 @@ func (m *Member) supervisorConfig(places func(messages.Key) bool) supervisor.Con
 		return m.lease.Dialer(d, cfg.Store != nil)
 	}
 	if cfg.Store != nil {
-		cfg.Store = m.lease.Store(cfg.Store, places)
+		cfg.Store = m.lease.Store(cfg.Store, placement.Has)
 	}
 	return cfg
 }
 
 // nodeConfig returns the configuration of the node.
-func (m *Member) nodeConfig(joined func(error)) node.Config {
+func (m *Member) nodeConfig(placement *node.Placement, joined func(error)) node.Config {
 	cfg := m.cfg.Supervisor.WithDefaults()
 	return node.Config{
 		Name: m.cfg.Member, Address: m.cfg.Advertise, System: m.system, Supervisor: m.supervisor.PID(), Shards: m.cfg.Shards, Logger: m.logger,
-		Lease: m.lease, LeaseTime: m.cfg.Lease, Ask: m.witness.ask, Joined: joined, Observe: m.supervisor.Subscribe,
+		Placement: placement, Lease: m.lease, LeaseTime: m.cfg.Lease, Ask: m.witness.ask, Joined: joined, Observe: m.supervisor.Subscribe,
 		CallTimeout: cfg.CallTimeout, MaxWaiting: cfg.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	}
 }

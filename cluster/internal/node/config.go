@@ -22,6 +22,7 @@ type Config struct {
 	Shards     int
 	Logger     zerolog.Logger
 
+	Placement *Placement // which the node sets
 	Lease     *lease.Lease
 	LeaseTime time.Duration // also if the lease does not run out
 	// Ask asks the witness, and does not block. The answer, if there is one, is [Answered].

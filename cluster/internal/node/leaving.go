@@ -73,7 +73,7 @@ func (l *leaving) leaves() bool { return l.begun }
 
 // isLast reports whether the member leaves, and no other one is there that its calls could go to.
 func (l *leaving) isLast() bool {
-	at := l.members.placed.Load()
+	at := l.cfg.Placement.at.Load()
 	return l.begun && at != nil && at.owners.None()
 }
 

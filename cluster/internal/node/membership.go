@@ -16,11 +16,10 @@ import (
 type membership struct {
 	*base
 	node   follower
-	net    Network                   // nil before Joined, and once ended
-	id     string                    // of the incarnation; "" between two
-	keeper *view.Keeper              // its place in the view
-	peers  map[string]*peer          // the other members, and those who want to be members, by incarnation
-	placed atomic.Pointer[placement] // by the last view; nil unless that has the incarnation. Other goroutines read it
+	net    Network          // nil before Joined, and once ended
+	id     string           // of the incarnation; "" between two
+	keeper *view.Keeper     // its place in the view
+	peers  map[string]*peer // the other members, and those who want to be members, by incarnation
 
 	held     bool          // the lease, at the last tick
 	rivalAt  time.Duration // since when another one has the own address; 0 is none, and -1 once that is logged
@@ -60,10 +59,24 @@ func newMembership(b *base, node follower) *membership {
 	return &membership{base: b, node: node, keeper: view.NewKeeper(b.cfg.LeaseTime), peers: map[string]*peer{}}
 }
 
-// placement says which keys belong to a member, also if their shards are not served yet.
-type placement struct {
+// Placement says which keys belong to a member by its last view, also if their shards are not served yet. The zero value is that of a
+// member that is outside. It may be used from any goroutine.
+type Placement struct{ at atomic.Pointer[placed] }
+
+type placed struct {
 	owners *view.Owners
-	id     string // of this member
+	shards int
+	id     string // of the member
+}
+
+// Has reports whether a key belongs to the member. All keys belong to the last one, also while it leaves.
+func (p *Placement) Has(key messages.Key) bool {
+	at := p.at.Load()
+	if at == nil {
+		return false
+	}
+	owner, found := at.owners.Of(ShardOf(key.Normal(), at.shards))
+	return !found || owner.ID == at.id
 }
 
 // beginIncarnation begins an incarnation, which asks the witness to let it join.
@@ -118,10 +131,10 @@ func (m *membership) onWitness(msg *Answered) {
 func (m *membership) onView() {
 	v := m.keeper.View()
 	if _, is := v.Member(m.id); !is {
-		m.placed.Store(nil)
+		m.cfg.Placement.at.Store(nil)
 		return
 	}
-	m.placed.Store(&placement{v.Owners(), m.id})
+	m.cfg.Placement.at.Store(&placed{v.Owners(), m.cfg.Shards, m.id})
 	m.node.viewed()
 }
 
@@ -226,23 +239,12 @@ func (m *membership) snapshot() []messages.MemberSnapshot {
 }
 
 // inside reports whether the last view that is known has the incarnation.
-func (m *membership) inside() bool { return m.placed.Load() != nil }
-
-// places reports whether a key belongs to this member by its last view. All keys belong to the last one, also while it
-// leaves. It may be called from any goroutine.
-func (m *membership) places(key messages.Key) bool {
-	p := m.placed.Load()
-	if p == nil {
-		return false
-	}
-	owner, found := p.owners.Of(ShardOf(key.Normal(), m.cfg.Shards))
-	return !found || owner.ID == p.id
-}
+func (m *membership) inside() bool { return m.cfg.Placement.at.Load() != nil }
 
 // ownerOf returns the other member that owns a shard, or whether it is this one. It is neither if the owner is not known, or if
 // this member may not act.
 func (m *membership) ownerOf(shard int) (other *peer, own bool) {
-	at := m.placed.Load()
+	at := m.cfg.Placement.at.Load()
 	if at == nil || !m.cfg.Lease.Held() {
 		return nil, false
 	}
@@ -279,7 +281,7 @@ func (m *membership) depart(is bool) {
 func (m *membership) end() {
 	m.cfg.Lease.End()
 	m.keeper.End()
-	m.placed.Store(nil)
+	m.cfg.Placement.at.Store(nil)
 }
 
 // stop ends the heartbeats. The links have ended before.

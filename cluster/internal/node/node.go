@@ -38,13 +38,10 @@ type node struct {
 }
 
 // Start spawns a node in the actor system of its supervisor. The PID stays valid: after the node has
-// left and its supervisor has stopped, commands are answered with [messages.CodeClosed]. places reports
-// whether a key belongs to this member. It may be called from any goroutine.
-func Start(cfg Config) (pid *actor.PID, places func(messages.Key) bool, err error) {
+// left and its supervisor has stopped, commands are answered with [messages.CodeClosed].
+func Start(cfg Config) (*actor.PID, error) {
 	cfg.Supervisor = actor.NewPID(cfg.Supervisor.GetAddress(), cfg.Supervisor.GetId()) // its own PID keeps it in memory
-	n := newNode(&cfg)
-	pid, err = n.spawn()
-	return pid, n.members.places, err
+	return newNode(&cfg).spawn()
 }
 
 // spawn spawns the node, and returns the PID that takes its messages.

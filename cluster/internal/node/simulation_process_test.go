@@ -67,7 +67,7 @@ func (s *simulation) spawn(name string) {
 	s.processes = append(s.processes, p)
 	p.node = newNode(&Config{
 		Name: name, Address: p.address, System: p.system, Supervisor: p.runs.pid, Shards: clusterSize, Logger: zerolog.New(&nodeLog{p}),
-		Lease: p.lease, LeaseTime: clusterLease, Ask: p.ask,
+		Placement: new(Placement), Lease: p.lease, LeaseTime: clusterLease, Ask: p.ask,
 		Joined: func(error) {}, Observe: func(func(messages.Event)) func() { return func() {} },
 		CallTimeout: callTime, MaxWaiting: 1000, KeepOpen: s.cfg.store,
 	})

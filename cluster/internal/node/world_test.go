@@ -133,14 +133,14 @@ func (w *world) join() *member {
 		c.LoggerFactory = func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
 	})
 	m.system.EventStream.Subscribe(m.onDeadLetter)
-	var owns atomic.Pointer[func(messages.Key) bool]
+	placement := new(Placement)
 	cfg := w.cfg
 	cfg.Name, cfg.Logger = m.name, w.logs.logger()
 	cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer {
 		return m.lease.Dialer(&memberDialer{w.server, m}, cfg.Store != nil)
 	}
 	if cfg.Store != nil {
-		cfg.Store = m.lease.Store(cfg.Store, func(key messages.Key) bool { f := owns.Load(); return f != nil && (*f)(key) })
+		cfg.Store = m.lease.Store(cfg.Store, placement.Has)
 	}
 	var err error
 	m.sup, err = supervisor.Start(m.system, cfg)
@@ -148,7 +148,7 @@ func (w *world) join() *member {
 	full := cfg.WithDefaults()
 	m.node = newNode(&Config{
 		Name: m.name, Address: m.address, System: m.system, Supervisor: m.sup.PID(), Shards: shards, Logger: w.logs.logger(),
-		Lease: m.lease, LeaseTime: leaseTime, Ask: m.ask, Joined: func(error) {}, Observe: m.sup.Subscribe,
+		Placement: placement, Lease: m.lease, LeaseTime: leaseTime, Ask: m.ask, Joined: func(error) {}, Observe: m.sup.Subscribe,
 		CallTimeout: full.CallTimeout, MaxWaiting: full.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
 	})
 	m.node.outside.newID = func() string {
@@ -157,8 +157,6 @@ func (w *world) join() *member {
 	}
 	m.pid, err = m.node.spawn()
 	require.NoError(w.t, err)
-	f := m.node.members.places
-	owns.Store(&f)
 	w.mu.Lock()
 	w.members = append(w.members, m)
 	w.mu.Unlock()

@@ -9,24 +9,10 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// ShardOf returns the shard of a key: the same on all members, and evenly spread. It is called
-// several times for each operation. The hash is FNV-1a of 64 bits, whose high bits depend little on the
-// last bytes, followed by the finalizer of MurmurHash3, which spreads each bit over all others. It must not change:
-// members with another hash would run a session of their own for most keys.
+// ShardOf returns the shard of a key: the same on all members, and evenly spread. It is called several times for each operation.
+// It must not change: members with another hash would run a session of their own for most keys.
 func ShardOf(key messages.Key, shards int) int {
-	const offset, prime = 14695981039346656037, 1099511628211
-	h := uint64(offset)
-	for i := range len(key.Server) {
-		h = (h ^ uint64(key.Server[i])) * prime
-	}
-	h *= prime // a zero byte between the two
-	for i := range len(key.Scope) {
-		h = (h ^ uint64(key.Scope[i])) * prime
-	}
-	h = (h ^ h>>33) * 0xff51afd7ed558ccd
-	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53
-	h ^= h >> 33
-	return int(h % uint64(shards))
+	return int(view.Hash(key.Server, key.Scope) % uint64(shards))
 }
 
 // ownShards are those that this member serves, and those that it has to release.

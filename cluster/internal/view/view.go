@@ -63,7 +63,7 @@ func (v View) Owners() *Owners {
 	o := &Owners{}
 	for _, m := range v.Members {
 		if !m.Leaving {
-			o.members, o.seeds = append(o.members, m), append(o.seeds, hash(m.Host))
+			o.members, o.seeds = append(o.members, m), append(o.seeds, Hash(m.Host))
 		}
 	}
 	return o
@@ -86,11 +86,18 @@ func (o *Owners) Of(shard int) (owner Member, found bool) {
 // None reports whether no member can own a shard.
 func (o *Owners) None() bool { return len(o.members) == 0 }
 
-// hash is FNV-1a of 64 bits, whose low bits alone tell neighbouring ports apart, followed by mix, which spreads them.
-func hash(text string) uint64 {
-	h := uint64(14695981039346656037)
-	for i := range len(text) {
-		h = (h ^ uint64(text[i])) * 1099511628211
+// Hash is FNV-1a of 64 bits over texts with a zero byte between them, whose high bits depend little on the last bytes, followed by
+// mix, which spreads each bit over all others.
+func Hash(texts ...string) uint64 {
+	const offset, prime = 14695981039346656037, 1099511628211
+	h := uint64(offset)
+	for i, text := range texts {
+		if i > 0 {
+			h *= prime
+		}
+		for at := range len(text) {
+			h = (h ^ uint64(text[at])) * prime
+		}
 	}
 	return mix(h)
 }

@@ -10,7 +10,7 @@ func (m *membership) addPeer(one view.Member) {
 	at := Address{ID: one.ID, Host: one.Host}
 	p := &peer{
 		Address: at, name: one.Name, shards: one.Shards, heardAt: m.cfg.Lease.Now(), link: m.net.Link(at), cfg: m.cfg,
-		proxies: map[string]*proxy{}, knows: map[string]bool{},
+		proxies: map[string]*proxy{},
 	}
 	m.peers[one.ID] = p
 	m.beatTo(p)

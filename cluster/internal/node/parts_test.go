@@ -52,7 +52,7 @@ func newParts(t *testing.T) *parts {
 	p.serving = newServing(p.base, p, proxies, newBindings("a", p.isThere))
 	p.other = &peer{
 		Address: Address{ID: "b#1"}, name: "b", member: true, greets: true, heard: true, heardAt: time.Hour, cfg: cfg, link: p.link,
-		proxies: map[string]*proxy{}, knows: map[string]bool{},
+		proxies: map[string]*proxy{},
 	}
 	return p
 }

@@ -31,7 +31,6 @@ type peer struct {
 
 	cancelled idSet             // ids of its commands and questions that were cancelled, and that may still be on their way
 	proxies   map[string]*proxy // of actors there, by reference
-	knows     map[string]bool   // references of watched actors here
 }
 
 // alive reports whether messages reach the member, as far as is known.

@@ -14,14 +14,13 @@ import (
 // members know, and tells them when one terminates.
 type proxies struct {
 	*base
-	questions  *questions
-	introduced map[string]*peer   // the members that know actors here, by incarnation
-	watched    map[string]bool    // references of actors here that other members may know
-	lines      map[string][]*peer // by reference of a subscriber here: the members whose lines it has not handled, in order
+	questions *questions
+	watched   map[string][]*peer // by reference of an actor here: the members that know it
+	lines     map[string][]*peer // by reference of a subscriber here: the members whose lines it has not handled, in order
 }
 
 func newProxies(b *base, q *questions) *proxies {
-	return &proxies{base: b, questions: q, introduced: map[string]*peer{}, watched: map[string]bool{}, lines: map[string][]*peer{}}
+	return &proxies{base: b, questions: q, watched: map[string][]*peer{}, lines: map[string][]*peer{}}
 }
 
 // proxy is a process that stands for an actor of another member: the owner of a scope or of an
@@ -269,8 +268,9 @@ func (a *proxies) watch(cmd messages.Command) {
 		if pid == nil {
 			continue
 		}
-		if ref := wire.Ref(pid); !a.watched[ref] {
-			a.watched[ref] = true
+		ref := wire.Ref(pid)
+		if _, is := a.watched[ref]; !is {
+			a.watched[ref] = nil
 			a.mail.Watch(pid, a.self)
 		}
 	}
@@ -283,24 +283,23 @@ func (a *proxies) introduce(p *peer, cmd messages.Command) {
 		if pid == nil {
 			continue
 		}
-		if ref := wire.Ref(pid); a.watched[ref] {
-			p.knows[ref], a.introduced[p.ID] = true, p
-		} else {
+		ref := wire.Ref(pid)
+		switch members, is := a.watched[ref]; {
+		case !is:
 			p.post(0, envelope{}, &gone{ref})
+		case !slices.Contains(members, p):
+			a.watched[ref] = append(members, p)
 		}
 	}
 }
 
 // onTerminated tells the members that know it that an actor here has terminated.
 func (a *proxies) onTerminated(ref string) {
+	for _, p := range a.watched[ref] {
+		p.post(0, envelope{}, &gone{ref})
+	}
 	delete(a.watched, ref)
 	delete(a.lines, ref)
-	for _, p := range inOrder(a.introduced) {
-		if p.knows[ref] {
-			delete(p.knows, ref)
-			p.post(0, envelope{}, &gone{ref})
-		}
-	}
 }
 
 // endProxies removes the proxies of a member, and returns them: those who watch them are not told.
@@ -317,13 +316,15 @@ func (a *proxies) lose(p *peer) {
 	for ref := range inOrder(p.proxies) {
 		a.onGone(p, ref)
 	}
+	lost := func(other *peer) bool { return other == p }
+	for ref, members := range a.watched {
+		a.watched[ref] = slices.DeleteFunc(members, lost)
+	}
 	for ref, from := range a.lines {
-		if from = slices.DeleteFunc(from, func(other *peer) bool { return other == p }); len(from) == 0 {
+		if from = slices.DeleteFunc(from, lost); len(from) == 0 {
 			delete(a.lines, ref)
 		} else {
 			a.lines[ref] = from
 		}
 	}
-	delete(a.introduced, p.ID)
-	p.knows = map[string]bool{}
 }

@@ -146,7 +146,7 @@ func TestLeavingMembersCallsFinish(t *testing.T) {
 		work()
 		c.leave(1)
 		work()
-		r := c.end(messages.CodeClosed, messages.CodeDraining)
+		r := c.end(messages.CodeClosed)
 		c.requireRefusedByTheLeaving()
 		c.requireKept(r)
 	})
@@ -162,7 +162,7 @@ func TestRollingRestartLosesNothing(t *testing.T) {
 			c.join(i)
 		}
 		work()
-		r := c.end(messages.CodeClosed, messages.CodeDraining)
+		r := c.end(messages.CodeClosed)
 		c.requireRefusedByTheLeaving()
 		if s.shared {
 			require.Equal(t, r.Had, r.Kept)

@@ -75,8 +75,9 @@
 //     TestLateAnswerCountsForNothing; in internal/node TestNobodyIsRemovedWhileEtcdHangs;
 //     TestMembersWithoutAnAnswerOfTheWitnessAreFenced)
 //  10. A host that forgets what it has agreed to would break the order: it needs a directory, or joins under a new id, which more
-//     than half of all hosts must accept. (TestInvalidConfigurationsAreRefused; in internal/quorum
-//     TestHostThatHasLostItsLogIsANewVoter; TestHostsThatHaveLeftAreNotEnough)
+//     than half of all hosts must accept. A damaged log is refused. (TestInvalidConfigurationsAreRefused; in internal/quorum
+//     TestDamagedLogIsRefused; TestLogThatWasCutAnywhereHasWhatWasStored; TestHostThatHasLostItsLogIsANewVoter;
+//     TestHostsThatHaveLeftAreNotEnough)
 //
 // A pause of a virtual machine that stops all of its clocks is outside these conditions. There is no setting with which members
 // act without the witness. A single configured host needs no lease, because nobody can remove it. (In internal/lease

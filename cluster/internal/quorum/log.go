@@ -41,12 +41,8 @@ type record struct {
 	Entries  [][]byte `json:"entries,omitempty"`
 }
 
-const (
-	// headerSize is that of the length and the checksum in front of a record.
-	headerSize = 8
-	// maxRecord bounds a record: what is longer is no record.
-	maxRecord = 64 << 20
-)
+// headerSize is that of the length and the checksum in front of a record.
+const headerSize = 8
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -67,7 +63,7 @@ func OpenLog(directory, address string) (*Log, State, error) {
 	}
 	state, size, err := replay(data)
 	if err != nil {
-		return nil, State{}, fmt.Errorf("%s: %w", l.path, err)
+		return nil, State{}, fmt.Errorf("%s: %w: remove the file, and the host joins as a new one", l.path, err)
 	}
 	if l.file, err = os.OpenFile(l.path, os.O_RDWR, 0o600); err != nil {
 		return nil, State{}, err
@@ -156,30 +152,36 @@ func encode(s State) ([]byte, error) {
 	return append(data, body...), nil
 }
 
-// replay returns the state of a file, and the size of the records that are whole. What follows them is at most one record.
+// replay returns the state of a file, and the size of the records that are whole. What follows them is dropped: at most one
+// record that was not written as a whole, or zeros. If a whole record is found in it, one before that was written and is damaged.
 func replay(data []byte) (state State, size int, err error) {
-	for size+headerSize <= len(data) {
-		length := int(binary.LittleEndian.Uint32(data[size:]))
-		end := size + headerSize + length
-		if length > maxRecord || end > len(data) {
-			break
-		}
-		body := data[size+headerSize : end]
-		if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(data[size+4:]) {
-			if end < len(data) {
-				return state, size, fmt.Errorf("the record at %d is damaged: remove the file, and the host joins as a new one", size)
-			}
-			break
-		}
+	for body := first(data); body != nil; body = first(data[size:]) {
 		if err := state.add(body); err != nil {
-			return state, size, err
+			return state, size, fmt.Errorf("the record at %d cannot be read: %w", size, err)
 		}
-		size = end
+		size += headerSize + len(body)
+	}
+	for at := size + 1; at < len(data); at++ {
+		if first(data[at:]) != nil {
+			return state, size, fmt.Errorf("the record at %d is damaged", size)
+		}
 	}
 	if state.ID == 0 {
-		return state, size, errors.New("it is no log of a host: remove the file, and the host joins as a new one")
+		return state, size, errors.New("it is no log of a host")
 	}
 	return state, size, nil
+}
+
+// first returns the body of the record at the beginning of data, or nil if there is no whole record. No body is empty.
+func first(data []byte) []byte {
+	if len(data) < headerSize {
+		return nil
+	}
+	length, sum, rest := binary.LittleEndian.Uint32(data), binary.LittleEndian.Uint32(data[4:]), data[headerSize:]
+	if length == 0 || uint64(length) > uint64(len(rest)) || crc32.Checksum(rest[:length], castagnoli) != sum {
+		return nil
+	}
+	return rest[:length]
 }
 
 // add adds a record.

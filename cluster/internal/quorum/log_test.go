@@ -18,7 +18,7 @@ func hardOf(term uint64) *pb.HardState {
 	return &pb.HardState{Term: &term, Vote: proto.Uint64(3), Commit: proto.Uint64(1)}
 }
 
-// A log that was cut anywhere has all that was stored before, and nothing else.
+// A log that was cut anywhere has all that was stored before, and nothing else, also if zeros follow, as after a power cut.
 func TestLogThatWasCutAnywhereHasWhatWasStored(t *testing.T) {
 	directory := t.TempDir()
 	l, begun, err := OpenLog(directory, "127.0.0.1:8091")
@@ -35,8 +35,9 @@ func TestLogThatWasCutAnywhereHasWhatWasStored(t *testing.T) {
 	require.NoError(t, l.Close())
 	data, err := os.ReadFile(l.path)
 	require.NoError(t, err)
-	for size := range len(data) + 1 {
-		require.NoError(t, os.WriteFile(filepath.Join(directory, "cut_1.log"), data[:size], 0o600))
+	for i := range 2 * (len(data) + 1) {
+		size := i / 2
+		require.NoError(t, os.WriteFile(filepath.Join(directory, "cut_1.log"), append(data[:size:size], make([]byte, i%2*512)...), 0o600))
 		cut, state, err := OpenLog(directory, "cut:1")
 		if int64(size) < sizes[0] {
 			require.Error(t, err)
@@ -82,19 +83,28 @@ func TestSnapshotReplacesTheLog(t *testing.T) {
 	require.NoError(t, l.Close())
 }
 
+// A record that another one follows was written as a whole. If any bit of it is wrong, the log is refused, and is left as it is.
 func TestDamagedLogIsRefused(t *testing.T) {
 	directory := t.TempDir()
 	l, _, err := OpenLog(directory, "h:1")
 	require.NoError(t, err)
 	require.NoError(t, l.Save(&State{Hard: hardOf(1)}, nil))
+	before, err := os.ReadFile(l.path)
+	require.NoError(t, err)
 	require.NoError(t, l.Save(&State{Hard: hardOf(2)}, nil))
 	require.NoError(t, l.Close())
 	data, err := os.ReadFile(l.path)
 	require.NoError(t, err)
-	data[headerSize+2] ^= 1
-	require.NoError(t, os.WriteFile(l.path, data, 0o600))
-	_, _, err = OpenLog(directory, "h:1")
-	require.ErrorContains(t, err, "damaged")
+	for i := range 8 * len(before) {
+		data[i/8] ^= 1 << (i % 8)
+		require.NoError(t, os.WriteFile(l.path, data, 0o600))
+		_, _, err = OpenLog(directory, "h:1")
+		require.ErrorContains(t, err, "is damaged: remove the file, and the host joins as a new one", "bit %d", i)
+		after, err := os.ReadFile(l.path)
+		require.NoError(t, err)
+		require.Equal(t, data, after)
+		data[i/8] ^= 1 << (i % 8)
+	}
 }
 
 // Whatever is in a file, it is a state or an error.

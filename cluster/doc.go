@@ -75,9 +75,10 @@
 //     TestLateAnswerCountsForNothing; in internal/node TestNobodyIsRemovedWhileEtcdHangs;
 //     TestMembersWithoutAnAnswerOfTheWitnessAreFenced)
 //  10. A host that forgets what it has agreed to would break the order: it needs a directory, or joins under a new id, which more
-//     than half of all hosts must accept. A damaged log is refused. (TestInvalidConfigurationsAreRefused; in internal/quorum
-//     TestDamagedLogIsRefused; TestLogThatWasCutAnywhereHasWhatWasStored; TestHostThatHasLostItsLogIsANewVoter;
-//     TestHostsThatHaveLeftAreNotEnough)
+//     than half of all hosts must accept. One process at a time uses its log there, and one that is damaged is refused.
+//     (TestInvalidConfigurationsAreRefused; TestSecondStartOfAHostIsRefused; in
+//     internal/quorum TestLogIsLockedWhileItIsOpen; TestDamagedLogIsRefused; TestLogThatWasCutAnywhereHasWhatWasStored;
+//     TestHostThatHasLostItsLogIsANewVoter; TestHostsThatHaveLeftAreNotEnough)
 //
 // A pause of a virtual machine that stops all of its clocks is outside these conditions. There is no setting with which members
 // act without the witness. A single configured host needs no lease, because nobody can remove it. (In internal/lease

@@ -7,6 +7,7 @@ replace github.com/mcpactor/mcpactor => ..
 
 require (
 	github.com/asynkron/protoactor-go v0.0.0-20240822202345-3c0e61ca19c9
+	github.com/gofrs/flock v0.13.2
 	github.com/mcpactor/mcpactor v0.2.0
 	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/rs/zerolog v1.35.1

@@ -48,6 +48,7 @@ func newHosts(cfg *Config, logger zerolog.Logger, tell func(any)) (*hosts, error
 		}
 	}
 	if h.host, err = quorum.NewHost(cfg.Advertise, cfg.Hosts, state); err != nil {
+		h.close()
 		return nil, fmt.Errorf("cluster: directory: %w", err)
 	}
 	return h, nil

@@ -106,16 +106,20 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 	return m, nil
 }
 
-// connect makes the witness, and accepts connections.
+// connect makes the witness, and accepts connections. It listens first: another process that has the address has the log, too.
 func (m *Member) connect() error {
+	listener, err := net.Listen("tcp", m.cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("cluster: the member cannot join: %w", err)
+	}
 	w, begin, err := m.cfg.newWitness(m.logger, m.tell)
 	if err != nil {
-		return err
+		return errors.Join(err, listener.Close())
 	}
 	m.witness = w
-	if m.network, err = listen(&m.cfg, m.logger, m.tell, w.packet); err != nil {
+	if m.network, err = accept(listener, &m.cfg, m.logger, m.tell, w.packet); err != nil {
 		w.close()
-		return err
+		return errors.Join(err, listener.Close())
 	}
 	begin(m.network)
 	return nil

@@ -22,15 +22,11 @@ type network struct {
 
 var _ node.Network = (*network)(nil)
 
-// listen begins to accept connections. tell tells the node, and packet takes what comes from a host of raft.
-func listen(cfg *Config, logger zerolog.Logger, tell func(any), packet func(from string, data []byte)) (*network, error) {
+// accept begins to accept connections. tell tells the node, and packet takes what comes from a host of raft.
+func accept(listener net.Listener, cfg *Config, logger zerolog.Logger, tell func(any), packet func(from string, data []byte)) (*network, error) {
 	creds, err := cfg.credentials(logger)
 	if err != nil {
 		return nil, err
-	}
-	listener, err := net.Listen("tcp", cfg.Listen)
-	if err != nil {
-		return nil, fmt.Errorf("cluster: the member cannot join: %w", err)
 	}
 	n := &network{served: make(chan struct{})}
 	n.Mesh = mesh.New(mesh.Config{

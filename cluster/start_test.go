@@ -18,6 +18,7 @@ import (
 	"github.com/mcpactor/mcpactor/cluster"
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/cluster/internal/mesh"
+	"github.com/mcpactor/mcpactor/cluster/internal/quorum"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
@@ -92,6 +93,36 @@ func TestMemberThatCannotJoinSaysWhy(t *testing.T) {
 		require.NotContains(t, err.Error(), "goroutine")
 		require.Nil(t, m)
 	}
+}
+
+// A second start of a host leaves its log as it is: it neither listens at the same address, nor opens a log that is open.
+func TestSecondStartOfAHostIsRefused(t *testing.T) {
+	cfg := cluster.Config{Listen: free(t), Directory: t.TempDir(), Supervisor: supervisor.Config{Servers: []supervisor.Server{{Name: "s", URL: "http://127.0.0.1:1"}}}}
+	cfg.Hosts = []string{cfg.Listen}
+	open, _, err := quorum.OpenLog(cfg.Directory, cfg.Listen)
+	require.NoError(t, err)
+	_, err = cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+	require.ErrorContains(t, err, "another process uses "+cfg.Directory)
+	require.NoError(t, open.Close())
+
+	taken, err := net.Listen("tcp", cfg.Listen)
+	require.NoError(t, err, "the port is free again")
+	files, err := filepath.Glob(filepath.Join(cfg.Directory, "*.log"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	file, err := os.OpenFile(files[0], os.O_APPEND|os.O_WRONLY, 0)
+	require.NoError(t, err)
+	_, err = file.WriteString("written by the host that runs, but not as a whole yet")
+	require.NoError(t, errors.Join(err, file.Close()))
+	written, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	_, err = cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
+	require.ErrorContains(t, err, "cannot join: listen ")
+	left, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	require.Equal(t, written, left)
+	require.NoError(t, taken.Close())
+	startMember(t, cfg)
 }
 
 func TestMisuseIsRefused(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/gofrs/flock"
 	pb "go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 )
@@ -26,10 +27,11 @@ type State struct {
 
 // Log is the file with the state of a host. Its records are appended, each with its length and a checksum, and are on
 // the disk when Save returns. A record at the end that was not written as a whole was never acted on, and is
-// dropped. It is used by one goroutine.
+// dropped. It is used by one goroutine of one process.
 type Log struct {
 	path string
 	file *os.File
+	lock *flock.Flock // of a file beside the log, which is replaced. It ends with the process
 	id   uint64
 }
 
@@ -52,28 +54,45 @@ func OpenLog(directory, address string) (*Log, State, error) {
 	if err := os.MkdirAll(directory, 0o700); err != nil {
 		return nil, State{}, err
 	}
-	l := &Log{path: filepath.Join(directory, strings.NewReplacer(":", "_", "/", "_").Replace(address)+".log")}
+	path := filepath.Join(directory, strings.NewReplacer(":", "_", "/", "_").Replace(address)+".log")
+	l := &Log{path: path, lock: flock.New(path + ".lock")}
+	switch locked, err := l.lock.TryLock(); {
+	case err != nil:
+		return nil, State{}, fmt.Errorf("%s cannot be locked: %w", path, err)
+	case !locked:
+		return nil, State{}, fmt.Errorf("another process uses %s, the log of this host in Config.Directory: stop that process first", path)
+	}
+	state, err := l.open()
+	if err != nil {
+		l.Close() //nolint:errcheck // nothing was written
+		return nil, State{}, err
+	}
+	return l, state, nil
+}
+
+// open opens the file, or begins one. It returns the state in it.
+func (l *Log) open() (State, error) {
 	data, err := os.ReadFile(l.path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		state := State{ID: NewID()}
-		return l, state, l.replace(state)
+		return state, l.replace(state)
 	case err != nil:
-		return nil, State{}, err
+		return State{}, err
 	}
 	state, size, err := replay(data)
 	if err != nil {
-		return nil, State{}, fmt.Errorf("%s: %w: remove the file, and the host joins as a new one", l.path, err)
+		return State{}, fmt.Errorf("%s: %w: remove the file, and the host joins as a new one", l.path, err)
 	}
 	if l.file, err = os.OpenFile(l.path, os.O_RDWR, 0o600); err != nil {
-		return nil, State{}, err
+		return State{}, err
 	}
 	if err := l.file.Truncate(int64(size)); err != nil {
-		return nil, State{}, err
+		return State{}, err
 	}
 	_, err = l.file.Seek(int64(size), io.SeekStart)
 	l.id = state.ID
-	return l, state, err
+	return state, err
 }
 
 // NewID returns the id of a voter that has never been one.
@@ -111,17 +130,14 @@ func (l *Log) replace(state State) error {
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
-	l.Close() //nolint:errcheck // it was synced, and is no longer used
+	l.file.Close() // it was synced, and is no longer used; or there is none
 	l.file = file
 	return syncDirectory(filepath.Dir(l.path))
 }
 
-// Close closes the file.
+// Close closes the file, which another process may use then.
 func (l *Log) Close() error {
-	if l.file == nil {
-		return nil
-	}
-	return l.file.Close()
+	return errors.Join(l.file.Close(), l.lock.Close())
 }
 
 // encode returns the record of a state, or of a part of one.

@@ -107,6 +107,26 @@ func TestDamagedLogIsRefused(t *testing.T) {
 	}
 }
 
+// A log that is open is not opened a second time, also after a snapshot has replaced its file.
+func TestLogIsLockedWhileItIsOpen(t *testing.T) {
+	directory := t.TempDir()
+	l, begun, err := OpenLog(directory, "h:1")
+	require.NoError(t, err)
+	for range 2 {
+		_, _, err = OpenLog(directory, "h:1")
+		require.ErrorContains(t, err, "another process uses "+l.path+", the log of this host in Config.Directory")
+		require.NoError(t, l.Save(&State{Snapshot: &pb.Snapshot{}}, func() State { return begun }))
+	}
+	other, _, err := OpenLog(directory, "h:2")
+	require.NoError(t, err)
+	require.NoError(t, other.Close())
+	require.NoError(t, l.Close())
+	l, state, err := OpenLog(directory, "h:1")
+	require.NoError(t, err)
+	require.Equal(t, begun.ID, state.ID)
+	require.NoError(t, l.Close())
+}
+
 // Whatever is in a file, it is a state or an error.
 func FuzzLog(f *testing.F) {
 	whole, err := encode(State{ID: 5, Hard: hardOf(2), Entries: []*pb.Entry{entryOf(1, 1)}})

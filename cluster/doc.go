@@ -76,7 +76,7 @@
 //     TestMembersWithoutAnAnswerOfTheWitnessAreFenced)
 //  10. A host that forgets what it has agreed to would break the order: it needs a directory, or joins under a new id, which more
 //     than half of all hosts must accept. One process at a time uses its log there, and one that is damaged is refused.
-//     (TestInvalidConfigurationsAreRefused; TestSecondStartOfAHostIsRefused; in
+//     (TestInvalidConfigurationsAreRefused; TestSecondStartOfAHostIsRefused; TestHostThatCannotWriteItsLogIsFenced; in
 //     internal/quorum TestLogIsLockedWhileItIsOpen; TestDamagedLogIsRefused; TestLogThatWasCutAnywhereHasWhatWasStored;
 //     TestHostThatHasLostItsLogIsANewVoter; TestHostsThatHaveLeftAreNotEnough)
 //

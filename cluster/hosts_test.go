@@ -19,3 +19,9 @@ func TestHostThatCannotWriteItsLogSaysSo(t *testing.T) {
 	<-h.ended
 	require.Contains(t, h.lacks(), "the log of the host cannot be written: open "+cfg.Directory)
 }
+
+// CloseLog closes the log of a host that runs, which can no longer be written.
+func CloseLog(m *Member) {
+	h := m.witness.(*hosts)
+	h.do(func() { h.log.Close() })
+}

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/cluster/internal/mesh"
 	"github.com/mcpactor/mcpactor/cluster/internal/quorum"
+	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
@@ -255,6 +257,34 @@ func TestStartEndsWithItsContextWhileEtcdIsSilent(t *testing.T) {
 	again, err := net.Listen("tcp", cfg.Listen)
 	require.NoError(t, err, "the port is free again")
 	require.NoError(t, again.Close())
+}
+
+// A host that cannot write its log is fenced, which Members shows, and the others go on without it.
+func TestHostThatCannotWriteItsLogIsFenced(t *testing.T) {
+	s, hosts, lines := newCounters(t), []string{free(t), free(t), free(t)}, make(logLines, 1000)
+	var cfgs []cluster.Config
+	for _, host := range hosts {
+		cfgs = append(cfgs, cluster.Config{Listen: host, Hosts: hosts, Directory: t.TempDir(), Lease: 500 * time.Millisecond})
+	}
+	cfgs[0].Supervisor.Logger = zerolog.New(lines)
+	members := s.startAll(t, cfgs...)
+	isFenced := func(m *cluster.Member) bool {
+		return slices.ContainsFunc(m.Members(), func(one messages.MemberSnapshot) bool { return one.Self && !one.Answered })
+	}
+	require.Eventually(t, func() bool { return !isFenced(members[0]) }, 20*time.Second, 10*time.Millisecond)
+	cluster.CloseLog(members[0])
+	for line := range lines {
+		if strings.Contains(line, "the log of the host cannot be written") {
+			break
+		}
+	}
+	require.Eventually(t, func() bool { return isFenced(members[0]) }, 20*time.Second, 10*time.Millisecond)
+	for _, m := range members[1:] {
+		knows(t, m, 2)
+		call(t, m, "x")
+		require.Eventually(t, func() bool { return !isFenced(m) }, 20*time.Second, 10*time.Millisecond)
+	}
+	require.True(t, isFenced(members[0]))
 }
 
 // speak is a host that speaks a version of the protocol with another host, until ctx ends.

@@ -51,7 +51,7 @@ type Config struct {
 	// on one machine may share it. Required with Hosts, unless there is only one, or RestartedHostsJoinAnew is set.
 	Directory string
 	// RestartedHostsJoinAnew lets three or more Hosts run without a Directory. One that is restarted joins again as long
-	// as the others that run are more than half of Hosts. If more restart at once, none can join before all have restarted.
+	// as the others that run are more than half of Hosts. If too many restart at once, none joins before all have.
 	RestartedHostsJoinAnew bool
 	// Etcd decides who is a member, if it has endpoints.
 	Etcd Etcd
@@ -62,8 +62,8 @@ type Config struct {
 	// It must be the same on all members. Defaults to 4096, for up to 100 members: docs/cluster.md
 	// says how many suit more.
 	Shards int
-	// Lease is how long a member may act after it has asked Hosts or Etcd, and got the answer that it is a member. It
-	// asks four times in each lease. Defaults to 2 s. The only one of Hosts needs no lease.
+	// Lease is how long a member may act, counted from a question that Hosts or Etcd then answer. It
+	// asks four times in each lease. Defaults to 2 s. A single host needs no lease.
 	Lease time.Duration
 }
 

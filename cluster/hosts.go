@@ -89,7 +89,7 @@ func (h *hosts) run() {
 	}
 }
 
-// note keeps what the host waits for.
+// note stores what lacks returns.
 func (h *hosts) note() {
 	status := ""
 	if !h.host.Led() {
@@ -126,7 +126,7 @@ func (h *hosts) drive() error {
 	}
 }
 
-// do has the goroutine do something. If there is too much, it is as if it was lost.
+// do runs a function in the goroutine, or drops it if too much waits.
 func (h *hosts) do(f func()) {
 	select {
 	case h.inbox <- f:

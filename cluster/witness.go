@@ -18,7 +18,7 @@ type witness interface {
 	packet(from string, data []byte)
 	// lacks says what the witness waits for, or returns "".
 	lacks() string
-	// leave has the others be enough without this member, as long as ctx allows it.
+	// leave gives up the vote of this member, as long as ctx allows it.
 	leave(ctx context.Context)
 	// close ends the witness, which answers no longer.
 	close()

@@ -80,7 +80,11 @@
 //     internal/quorum TestLogIsLockedWhileItIsOpen; TestDamagedLogIsRefused; TestLogThatWasCutAnywhereHasWhatWasStored;
 //     TestHostThatHasLostItsLogIsANewVoter; TestHostsThatHaveLeftAreNotEnough)
 //
-// A pause of a virtual machine that stops all of its clocks is outside these conditions. There is no setting with which members
+// A pause of a virtual machine that stops all of its clocks is outside these conditions. So is etcd that forgets what it has
+// acknowledged, because it has lost its data, or was restored from a backup: two members may then act for a key, for up to a lease.
+// A member that sees a view that does not follow its last one drops its sessions, and joins anew. (In internal/view
+// TestMemberJoinsAnewWhenTheWitnessHasLostViews; in internal/node TestMembersJoinAnewWhenEtcdHasLostViews; in tests/cluster
+// TestMembersJoinAnewWhenEtcdHasLostItsData) There is no setting with which members
 // act without the witness. A single configured host needs no lease, because nobody can remove it. (In internal/lease
 // TestLeaseOfTheOnlyHostDoesNotRunOut; in tests/cluster TestOnlyHostIsNotFencedByItsPause)
 //

@@ -41,10 +41,6 @@ type etcd struct {
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	trouble atomic.Pointer[string]
-
-	mu       sync.Mutex
-	number   uint64 // of the last view that was read
-	revision int64  // of its key
 }
 
 // newEtcd returns the witness.
@@ -111,17 +107,15 @@ func (e *etcd) change(q *view.Request) ([]clientv3.Op, error) {
 	var conditions []clientv3.Cmp
 	var changes []clientv3.Op
 	if q.Next != nil {
-		e.mu.Lock()
-		number, revision := e.number, e.revision
-		e.mu.Unlock()
-		if q.Next.Number != number+1 { // it is outdated
-			return nil, nil
-		}
 		value, err := json.Marshal(q.Next)
 		if err != nil {
 			return nil, err
 		}
-		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(e.viewKey()), "=", revision))
+		is := clientv3.Compare(clientv3.Value(e.viewKey()), "=", q.Stored)
+		if q.Stored == "" {
+			is = clientv3.Compare(clientv3.CreateRevision(e.viewKey()), "=", 0)
+		}
+		conditions = append(conditions, is)
 		changes = append(changes, clientv3.OpPut(e.viewKey(), string(value)))
 	}
 	if q.Silent != "" {
@@ -154,7 +148,6 @@ func (e *etcd) beat(q *view.Request) ([]clientv3.Op, error) {
 // read returns what the keys of the cluster have.
 func (e *etcd) read(all *clientv3.GetResponse) (view.Answer, error) {
 	a := view.Answer{Beats: map[string]view.Beat{}}
-	revision := int64(0)
 	for _, kv := range all.Kvs {
 		key := string(kv.Key)
 		id, isBeat := strings.CutPrefix(key, e.prefix+"beats/")
@@ -169,13 +162,8 @@ func (e *etcd) read(all *clientv3.GetResponse) (view.Answer, error) {
 			if err := json.Unmarshal(kv.Value, &a.View); err != nil {
 				return a, fmt.Errorf("the value of %s is no view: %w", key, err)
 			}
-			revision = kv.ModRevision
+			a.Stored = string(kv.Value)
 		}
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if a.View.Number >= e.number {
-		e.number, e.revision = a.View.Number, revision
 	}
 	return a, nil
 }

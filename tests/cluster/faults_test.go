@@ -3,9 +3,15 @@
 package cluster_test
 
 import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/tests/cluster/history"
 )
@@ -18,6 +24,42 @@ func (c *cluster) fault(kind history.Kind, member string) *history.Fault {
 	f := &history.Fault{Kind: kind, Member: member, At: now, Until: now}
 	c.history.Faults = append(c.history.Faults, f)
 	return f
+}
+
+// backUpEtcd makes a copy of the data of etcd.
+func (c *cluster) backUpEtcd() {
+	c.t.Helper()
+	defer c.etcd.process.pause()()
+	require.NoError(c.t, os.CopyFS(filepath.Join(c.dir, "backup"), os.DirFS(filepath.Join(c.dir, "etcd"))))
+}
+
+// restoreEtcd has etcd end, and start with the copy, or without data, when all leases have run out. All members join anew.
+func (c *cluster) restoreEtcd(copied bool) {
+	c.t.Helper()
+	f := c.fault(history.Down, "")
+	c.etcd.process.kill()
+	data := filepath.Join(c.dir, "etcd")
+	require.NoError(c.t, os.RemoveAll(data))
+	if copied {
+		require.NoError(c.t, os.Rename(filepath.Join(c.dir, "backup"), data))
+	}
+	<-time.After(lease * 102 / 100)
+	before := c.joins()
+	c.etcd.start()
+	c.record(func() { f.Until = time.Now() })
+	until(c.t, func() bool { return c.joins() == before+size }, func() string { return fmt.Sprint(c.joins()-before, " of them have joined anew") })
+	c.awaitMembers()
+	c.settled(f)
+}
+
+// joins returns how often the running members have joined.
+func (c *cluster) joins() (n int) {
+	for _, one := range c.running() {
+		text, err := os.ReadFile(one.log)
+		require.NoError(c.t, err)
+		n += bytes.Count(text, []byte("member joins the cluster"))
+	}
+	return n
 }
 
 // settled records that all members know each other after a fault.

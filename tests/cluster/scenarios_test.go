@@ -251,6 +251,23 @@ func TestNothingIsLostWhileEtcdIsDown(t *testing.T) {
 	})
 }
 
+// Etcd starts with a backup of its data, and without any.
+func TestMembersJoinAnewWhenEtcdHasLostItsData(t *testing.T) {
+	each(t, []setting{onEtcd}, nil, func(t *testing.T, s setting) {
+		c := start(t, s)
+		c.start(load())
+		c.backUpEtcd()
+		c.leave(1)
+		c.join(1)
+		work()
+		c.restoreEtcd(true)
+		work()
+		c.restoreEtcd(false)
+		work()
+		c.end(messages.CodeLost, messages.CodeDeadline, messages.CodeUnavailable, messages.CodeClosed, messages.CodeDraining)
+	})
+}
+
 // requireKept requires that sessions of members without a fault kept their state, and with a
 // shared store all sessions.
 func (c *cluster) requireKept(r *history.Report) {

@@ -116,13 +116,13 @@ func (n *node) otherVersion(p *peer) {
 	n.routing.routeAll()
 }
 
-// removed ends the incarnation: the others have removed it. One that leaves has left.
-func (n *node) removed() {
+// removed ends an incarnation that the witness does not have any longer. One that leaves has left.
+func (n *node) removed(why string) {
 	if n.leaving.left {
 		n.endNode()
 		return
 	}
-	n.expelled("the others have removed it")
+	n.expelled(why)
 }
 
 // expelled ends the incarnation, and begins another one when its sessions are dropped: they belong to other members, or will

@@ -20,6 +20,7 @@ type membership struct {
 	id     string           // of the incarnation; "" between two
 	keeper *view.Keeper     // its place in the view
 	peers  map[string]*peer // the other members, and those who want to be members, by incarnation
+	former map[string]bool  // incarnations that were members before: they never become members again
 
 	held     bool          // the lease, at the last tick
 	rivalAt  time.Duration // since when another one has the own address; 0 is none, and -1 once that is logged
@@ -37,7 +38,7 @@ type follower interface {
 	begins(id string)
 	viewed()
 	// removed follows the end of the incarnation in the view, and expelled one that must end.
-	removed()
+	removed(why string)
 	expelled(why string)
 	// welcome follows when messages reach another member, reached when they do so again, and lost when they never
 	// will.
@@ -82,6 +83,7 @@ func (p *Placement) Has(key messages.Key) bool {
 // beginIncarnation begins an incarnation, which asks the witness to let it join.
 func (m *membership) beginIncarnation() {
 	m.id = m.outside.newID()
+	m.former = map[string]bool{}
 	m.node.begins(m.id)
 	m.net.Begin(m.id)
 	m.keeper.Begin(view.Member{ID: m.id, Host: m.cfg.Address, Name: m.cfg.Name, Shards: m.cfg.Shards})
@@ -109,13 +111,21 @@ func (m *membership) onWitness(msg *Answered) {
 	}
 	switch {
 	case v.Removed:
-		m.node.removed()
+		why := "the others have removed it"
+		if v.Lost {
+			why = lostViews
+		}
+		m.node.removed(why)
 		return
 	case v.Resigns && !m.node.leaves():
 		m.node.expelled("others of its view cannot reach it")
 		return
 	}
 	if m.id != "" {
+		if m.returns() { // there is one link between two incarnations, and it does not begin anew
+			m.node.removed(lostViews)
+			return
+		}
 		m.meet()
 	}
 	if v.Changed && m.id != "" {
@@ -125,6 +135,15 @@ func (m *membership) onWitness(msg *Answered) {
 	if v.AskAgain {
 		m.ask()
 	}
+}
+
+// lostViews is why an incarnation ends if a view does not follow the one before.
+const lostViews = "etcd has lost the last views of the cluster: it has an older one, or another one"
+
+// returns reports whether one that was a member before is there again.
+func (m *membership) returns() bool {
+	is := func(one view.Member) bool { return m.former[one.ID] }
+	return slices.ContainsFunc(m.keeper.View().Members, is) || slices.ContainsFunc(m.keeper.Candidates(), is)
 }
 
 // onView takes the next view.

@@ -143,6 +143,13 @@ var actions = []struct {
 			l.breaks()
 		}
 	}},
+	{"etcd loses views", 1, func(s *simulation) {
+		if s.cfg.etcd {
+			views := s.N(len(s.etcd.backups) + 1)
+			s.Logf("etcd loses its last %d views", views)
+			s.etcd.loses(views)
+		}
+	}},
 }
 
 var actionWeights = func() (all []int) {

@@ -64,3 +64,38 @@ func TestNobodyIsRemovedWhileEtcdHangs(t *testing.T) {
 		require.Equal(t, before, s.entered)
 	})
 }
+
+// Etcd loses its last views, up to all, or only the last renewals: all who see that join anew. Meanwhile etcd may be down, or
+// reach nobody but new members, whose views have the numbers of those that were lost.
+func TestMembersJoinAnewWhenEtcdHasLostViews(t *testing.T) {
+	for lost := range 4 {
+		for _, away := range []time.Duration{0, clusterLease, 2 * clusterLease} {
+			for _, others := range []string{"", "def"} {
+				inSimulation(t, config{etcd: true, members: 3, fast: true}, func(s *simulation) {
+					require.Len(t, s.etcd.backups, 3)
+					old := s.processes
+					var ids []string
+					for _, p := range old {
+						ids = append(ids, p.node.members.id)
+						s.cut(p.name, etcdHost, true)
+					}
+					s.etcd.loses(lost)
+					for _, name := range others {
+						s.spawn(string(name))
+					}
+					s.pass(away)
+					s.restoreAll()
+					s.pass(clusterLease)
+					s.await(recovery, "all act by one view", s.stable)
+					for i, p := range old {
+						if lost > 0 {
+							require.NotEqual(t, ids[i], p.node.members.id)
+						} else if others == "" {
+							require.Equal(t, ids[i], p.node.members.id)
+						}
+					}
+				})
+			}
+		}
+	}
+}

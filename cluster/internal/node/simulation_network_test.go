@@ -2,6 +2,7 @@ package node
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/quorum"
@@ -42,6 +43,41 @@ type etcd struct {
 	lane     *lane // what it has to do
 	hung     bool
 	register view.Register
+	backups  []view.Register // one of each view
+	lostAt   time.Time       // when it was replaced by a backup, or by nothing
+}
+
+// do does a request, as the witness in etcd does.
+func (e *etcd) do(q *view.Request) view.Answer {
+	if q.Next != nil && q.Stored != e.stored() {
+		other := *q
+		other.Next, other.Silent = nil, ""
+		q = &other
+	}
+	before := e.stored()
+	a := e.register.Do(q)
+	if a.Stored = e.stored(); a.Stored != before {
+		e.backups = append(e.backups, view.Register{Revision: e.register.Revision, View: a.View, Beats: maps.Clone(a.Beats)})
+	}
+	return a
+}
+
+// stored returns the view as etcd has it.
+func (e *etcd) stored() string {
+	if e.register.View.Number == 0 {
+		return ""
+	}
+	return fmt.Sprint(e.register.View)
+}
+
+// loses replaces the last views, up to all.
+func (e *etcd) loses(views int) {
+	e.backups = e.backups[:max(0, len(e.backups)-views)]
+	e.register, e.lostAt = view.Register{}, time.Now()
+	if n := len(e.backups); n > 0 {
+		e.register = e.backups[n-1]
+		e.register.Beats = maps.Clone(e.register.Beats)
+	}
 }
 
 // line carries messages from one host to another one, in their order.
@@ -165,7 +201,7 @@ func (p *process) askEtcd(number uint64, q *view.Request) {
 	s, none := p.s, func() {}
 	s.carry(p.name, etcdHost, fmt.Sprintf("request %d, beat %v", number, q.Beat), func() {
 		e := s.event(nil, 0, "etcd does a request of "+p.name, func() {
-			a := s.etcd.register.Do(q)
+			a := s.etcd.do(q)
 			s.carry(etcdHost, p.name, fmt.Sprintf("answer %d, view %d", number, a.View.Number), func() {
 				p.tell(&Answered{number, a})
 			}, none)

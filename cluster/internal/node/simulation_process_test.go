@@ -163,6 +163,9 @@ func (l *nodeLog) Write(line []byte) (int, error) {
 	if l.p.s.Logf("%s logs %s", l.p.name, text); strings.Contains(text, `"level":"error"`) {
 		l.p.s.Violate("an error was logged", "%s", text)
 	}
+	if strings.Contains(text, "lost the last views") && l.p.s.etcd.lostAt.IsZero() {
+		l.p.s.Violate("a view is earlier than the one before", "%s", text)
+	}
 	return len(line), nil
 }
 

@@ -110,7 +110,7 @@ func (k *Keeper) Ask(now time.Duration) (*Request, uint64) {
 	case k.asked != nil: // if requests arrive and answers do not, the beat must become old: ask for an answer first
 		k.failed = true
 	}
-	q := &Request{From: k.me}
+	q := &Request{From: k.me, Stored: k.last.Stored}
 	if !k.failed && k.known {
 		k.change(q, now)
 		q.Beat, q.First, q.Unheard = k.me.ID != "" && !k.gone, !k.beaten, k.unheard
@@ -175,6 +175,7 @@ type Verdict struct {
 	Renewed  bool          // the lease runs anew from From, when the renewal was sent
 	From     time.Duration //
 	Removed  bool          // the others have removed this incarnation, or have forgotten that it wants to be a member
+	Lost     bool          // the witness has lost views: the incarnation must end as well, and Removed is true
 	Resigns  bool          // others cannot reach it: it must end, so that the rest can work
 	AskAgain bool          // at once
 }
@@ -186,6 +187,7 @@ func (k *Keeper) Take(number uint64, a Answer, now time.Duration) (v Verdict) {
 	}
 	q := k.asked
 	k.asked = nil
+	v.Lost = k.known && !a.View.follows(k.last.View)
 	v.Changed = !k.known || a.View.Number != k.last.View.Number
 	v.AskAgain = k.failed || !k.known || q.Next != nil && !q.Next.is(a.View) // another member was faster
 	gap := now - k.answeredAt
@@ -198,7 +200,7 @@ func (k *Keeper) Take(number uint64, a Answer, now time.Duration) (v Verdict) {
 	}
 	_, beats := a.Beats[k.me.ID]
 	_, inside := a.View.Member(k.me.ID)
-	v.Removed = k.inside && !inside || k.beaten && !beats
+	v.Removed = v.Lost || k.inside && !inside || k.beaten && !beats
 	if k.beaten, k.inside = beats, inside && !v.Removed; !k.inside {
 		return v
 	}

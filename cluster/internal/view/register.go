@@ -18,6 +18,9 @@ type Request struct {
 	// nothing changes. Its beat is removed.
 	Silent string `json:"silent,omitempty"`
 	Seen   uint64 `json:"seen,omitempty"`
+	// Stored is that of the last answer. Etcd replaces no other view: it may have been restored from a backup, and then have
+	// another one with the same number.
+	Stored string `json:"-"`
 }
 
 // Beat is the last sign of life of a member, or of one that wants to join.
@@ -29,8 +32,9 @@ type Beat struct {
 
 // Answer is what the witness knows after a request. It is read-only.
 type Answer struct {
-	View  View
-	Beats map[string]Beat // by id
+	View   View
+	Beats  map[string]Beat // by id
+	Stored string          // the view as it is in etcd, or "" if it has none
 }
 
 // Register is the state of a witness. All requests are done in one order, whoever keeps it: etcd does a request
@@ -56,7 +60,7 @@ func (r *Register) Do(q *Request) Answer {
 	if _, beats := r.Beats[q.From.ID]; q.Beat && (beats || q.First) {
 		r.Beats[q.From.ID] = Beat{r.Revision, q.From, q.Unheard}
 	}
-	return Answer{r.View, maps.Clone(r.Beats)}
+	return Answer{View: r.View, Beats: maps.Clone(r.Beats)}
 }
 
 // Fits reports whether the change of a request is to be made, given the number of the view, and the revision of the

@@ -202,3 +202,19 @@ func TestIncarnationThatHasEndedIsRemovedAtOnce(t *testing.T) {
 	c.ask("a")
 	require.Equal(t, []string{"b"}, c.members())
 }
+
+func TestMemberJoinsAnewWhenTheWitnessHasLostViews(t *testing.T) {
+	for name, lose := range map[string]func(v *View) bool{
+		"all":                   func(v *View) bool { *v = View{}; return true },
+		"the last one":          func(v *View) bool { v.Number--; return true },
+		"another one came":      func(v *View) bool { *v = viewOf(v.Number, "a", "c"); return true },
+		"only the last renewal": func(*View) bool { return false },
+	} {
+		c := newCluster(t, "a", "b")
+		c.ask("a")
+		lost := lose(&c.register.View)
+		c.register.Revision = 0
+		v := c.ask("a")
+		require.Equal(t, [3]bool{lost, lost, !lost}, [3]bool{v.Lost, v.Removed, v.Renewed}, name)
+	}
+}

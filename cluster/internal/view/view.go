@@ -38,6 +38,9 @@ func (v View) is(other View) bool {
 	return v.Number == other.Number && slices.Equal(v.Members, other.Members)
 }
 
+// follows reports whether a view is the earlier one, or can come after it.
+func (v View) follows(earlier View) bool { return v.Number > earlier.Number || v.is(earlier) }
+
 // with returns the next view, in which a member has been added or replaced.
 func (v View) with(m Member) *View {
 	members := append(slices.Clone(v.without(m.ID).Members), m)

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"github.com/gofrs/flock"
@@ -119,20 +120,20 @@ func (l *Log) replace(state State) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(l.path+".new", os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	file, err := os.OpenFile(l.path+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = file.Write(data)
-	if err = errors.Join(err, file.Sync()); err == nil {
-		err = os.Rename(l.path+".new", l.path)
+	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
 	}
-	if err != nil {
-		return errors.Join(err, file.Close())
+	l.file.Close() // if there is one: Windows replaces no file that is open
+	if err := os.Rename(l.path+".new", l.path); err != nil {
+		return err
 	}
-	l.file.Close() // it was synced, and is no longer used; or there is none
-	l.file = file
-	return syncDirectory(filepath.Dir(l.path))
+	l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND, 0o600)
+	return errors.Join(err, syncDirectory(filepath.Dir(l.path)))
 }
 
 // Close closes the file, which another process may use then.
@@ -234,8 +235,11 @@ func (s *State) add(body []byte) error {
 	return nil
 }
 
-// syncDirectory has the names in a directory on the disk.
+// syncDirectory has the names in a directory on the disk. Windows has no such call.
 func syncDirectory(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	dir, err := os.Open(path)
 	if err != nil {
 		return err

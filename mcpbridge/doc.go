@@ -60,6 +60,8 @@
 //     has expired as well, and no DELETE is sent. If the control refuses in the same way,
 //     or cannot be opened, the session is alive, and the control is ended. Calls that are not sent yet
 //     wait for the verdict, for 1 s at most. The error that a server has no ping (-32601) is an answer.
+//   - Any other refusal of a check leads to the control as well if a front has answered, or if the refusal that caused
+//     the doubt was that of a stream or a notification.
 //   - If the server cannot be reached, a front answers, or the server answers 429 or 408, the checks are
 //     repeated as long as a caller waits.
 //   - After another refusal of a check, or no answer, the doubt remains. The caller gets its own error, which says

@@ -167,5 +167,8 @@ var doubtMutations = []mutation{
 	{"any refusal of the first session confirms that it is dead", []change{{inJudge, "before.isRefusal() && one.isRefusal() && wire.Alike(one.Refusal, before.Refusal))", "one.isRefusal() || one.read() == readSilent)"}}},
 	{"a check that both sessions are refused shows that the first is dead", []change{{inJudge, "case other.isAnswer() && !isSame && (one", "case (other.isAnswer() || isSame) && (one"}}},
 	{"one refused check is enough", []change{{inJudge, "\t\t\tf.again = append(f.again, Check(which))\n\t\t}\n\t}\n\tswitch {", "\t\t\tf.again = append(f.again, Check(which))\n\t\t}\n\t}\n\tswitch {\n\tcase len(f.again) > 0:\n\t\treturn finding{verdict: Dead}"}}},
+	{"a refusal of a stream is compared with those of checks", []change{{inJudge, "!k.isCall ||", "k == (Kind{}) ||"}}},
+	{"after a front, only what is like the refusals before it is in doubt", []change{{inInquiry, "i.machine.front != nil || i.mixed > 0 || i.allKinds()", "i.allKinds()"}}},
+	{"an inquiry pauses although a front has answered since", []change{{inMachine, "m.front == nil && s.Now.Before(m.next):", "s.Now.Before(m.next):"}}},
 	{"an attempt to attach takes a page of a front for the end of the session", []change{{inInquiry, "a.Refusal, a.read() == readGone", "a.Refusal, a.read() == readGone || a.read() == readAway"}}},
 }

@@ -111,7 +111,7 @@ func (c *conn) Doubt(method string, refusal *mcpbridge.Error) {
 	if !c.IsOpen.Load() {
 		return
 	}
-	c.doubts.inquire(doubt.KindOf(method, "", refusal))
+	c.doubts.inquire(doubt.KindOfOther(method, refusal))
 }
 
 // Announced returns the notifications that the server has said it may send.

@@ -206,6 +206,24 @@ func TestInquiryThatMetAFrontGoesOnUntilTheServerIsBack(t *testing.T) {
 	})
 }
 
+// C12: doubt that remained is no reason to pass on refusals once a front has answered.
+func TestAFrontEndsThePauseOfAnInquiry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Digest: [16]byte{1}}}
+		page := &mcpbridge.Error{Class: mcpbridge.ServerError, Sent: true, Status: 502, Doubt: true, Err: &wire.Evidence{Front: true}}
+		a := &fakeSubject{refusal: refusal, unknown: refusal, verdict: doubt.Unsettled}
+		d := doubts{about: a}
+		settle := func(e *mcpbridge.Error) *mcpbridge.Error {
+			return d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), e)
+		}
+		require.Equal(t, mcpbridge.Invalid, settle(refusal).Class)
+		a.back, a.putOff, a.verdict = time.Now().Add(200*time.Millisecond), page, doubt.Dead
+		require.Equal(t, mcpbridge.Unheard, settle(page).Session)
+		time.Sleep(150 * time.Millisecond) // until the checks have met the front
+		require.Equal(t, mcpbridge.Expired, settle(refusal).Class)
+	})
+}
+
 // A server forgets its sessions, and for 8 s has no time for checks: then calls wait, and work soon afterwards.
 func TestCheckThatIsPutOffIsRepeatedSoon(t *testing.T) {
 	refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true}

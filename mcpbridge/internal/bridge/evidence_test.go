@@ -180,6 +180,55 @@ func TestCallsWaitWhileAFrontAnswers(t *testing.T) {
 	}
 }
 
+// B6, C12: the stream of a session is refused first after its server has restarted, by a front or in other words than
+// calls. No call is passed on as invalid for that.
+func TestRefusalOfTheStreamCostsNoCall(t *testing.T) {
+	for name, isBehindFront := range map[string]bool{"by the server": false, "by a front": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSessions(says(400, outbound.TypeJSON, failure("null", "-32000", "Bad Request: No valid session ID provided")))
+				s.answers(nil, map[string]answering{http.MethodGet: breaks("")})
+				c, downs := s.dial(t, func(srv *mcpbridge.Server) { srv.NoStream = false })
+				s.forget()
+				refused := make(chan struct{}, 100)
+				stream := func(how answering) answering {
+					return func(req *http.Request) (*http.Response, error) { refused <- struct{}{}; return how(req) }
+				}
+				inWords := stream(says(400, "", "Invalid or missing session ID"))
+				if isBehindFront {
+					front := answering(func(req *http.Request) (*http.Response, error) {
+						time.Sleep(100 * time.Millisecond)
+						return says(502, "text/html", "<html>Bad Gateway</html>")(req)
+					})
+					s.answers(nil, map[string]answering{"tools/call": front, "ping": front, "tools/list": front, rpc.MethodInitialize: front, http.MethodGet: stream(says(502, "", ""))})
+					e, _ := do(c)
+					require.Equal(t, mcpbridge.Unheard, e.Session)
+					<-refused
+					heard := make(chan *mcpbridge.Error)
+					go func() {
+						_, err := c.Do(t.Context(), new(messages.Open))
+						heard <- mcpbridge.AsError(err)
+					}()
+					time.Sleep(time.Second)
+					s.answers(nil, map[string]answering{http.MethodGet: inWords})
+					<-heard
+				} else {
+					s.answers(nil, map[string]answering{http.MethodGet: inWords})
+					<-refused
+					time.Sleep(100 * time.Millisecond)
+				}
+				e, _ := do(c)
+				require.Equal(t, mcpbridge.NotSent, e.Class, "%v", e)
+				require.Equal(t, mcpbridge.Gone, e.Session)
+				require.Len(t, downs(), 1)
+				require.NoError(t, c.Close(t.Context()))
+				synctest.Wait()
+				require.Zero(t, s.knows())
+			})
+		})
+	}
+}
+
 // C12: a server says "unknown session" with 503, as a front would.
 func TestSessionThatIsRefusedLikeByAFrontIsFoundOutByTheControl(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

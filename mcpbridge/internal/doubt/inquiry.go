@@ -677,4 +677,8 @@ func (i *Inquiry) conclude(s Session, v Verdict) {
 // allKinds returns the kinds of the refusals that the inquiry is about.
 func (i *Inquiry) allKinds() Kinds { return slices.Concat(i.kinds, i.later) }
 
-func (i *Inquiry) isAlike(e *mcpbridge.Error) bool { return i.allKinds().haveLike(e) }
+// isAlike reports whether the refusal of a check is like those that the inquiry is about. After the answer of a front any
+// refusal is: the server may have restarted since they came.
+func (i *Inquiry) isAlike(e *mcpbridge.Error) bool {
+	return i.machine.front != nil || i.mixed > 0 || i.allKinds().haveLike(e)
+}

@@ -25,21 +25,28 @@ const (
 	halfTimeout = time.Second / 2
 )
 
-// Kind is a kind of refusal: all refusals of the same operation with the same answer. Every refusal is
-// like the zero kind.
+// Kind is a kind of refusal: all refusals of the same operation with the same answer. Every refusal of a check is like
+// a kind that is not a call's, such as the zero kind.
 type Kind struct {
+	isCall       bool
 	method, tool string
 	status       int
 	code         int64
 	digest       [16]byte
 }
 
-// KindOf returns the kind of a refusal. tool is empty unless a tool was called. e is nil if the method is not a call's.
+// KindOf returns the kind of a refusal of a call. tool is empty unless a tool was called.
 func KindOf(method, tool string, e *mcpbridge.Error) Kind {
+	return Kind{true, method, tool, e.Status, e.Code, wire.EvidenceOf(e).Digest}
+}
+
+// KindOfOther returns the kind of a refusal of a stream or a notification, which a server may refuse in another way than a
+// call. Without a refusal, which may be nil, it is the zero kind.
+func KindOfOther(method string, e *mcpbridge.Error) Kind {
 	if e == nil {
-		return Kind{method: method}
+		return Kind{}
 	}
-	return Kind{method, tool, e.Status, e.Code, wire.EvidenceOf(e).Digest}
+	return Kind{false, method, "", e.Status, e.Code, wire.EvidenceOf(e).Digest}
 }
 
 // Verdict is the result of an inquiry.
@@ -260,10 +267,10 @@ func (all Kinds) with(more ...Kind) Kinds {
 	return all
 }
 
-// haveLike reports whether the refusal of a check has the status and code of one of the kinds.
+// haveLike reports whether the refusal of a check has the status and code of one of the kinds, or one of them is not a call's.
 func (all Kinds) haveLike(refusal *mcpbridge.Error) bool {
 	return slices.ContainsFunc(all, func(k Kind) bool {
-		return k == (Kind{}) || k.status == refusal.Status && k.code == refusal.Code
+		return !k.isCall || k.status == refusal.Status && k.code == refusal.Code
 	})
 }
 

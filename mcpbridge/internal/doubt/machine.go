@@ -50,7 +50,7 @@ func (m *Machine) Refused(s Session, k Kind) (i *Inquiry, isAlive bool) {
 	case m.running != nil:
 		m.running.later = m.running.later.with(k)
 		return m.running, false
-	case m.ended, s.HasEnded, s.Now.Before(m.next):
+	case m.ended, s.HasEnded, m.front == nil && s.Now.Before(m.next):
 		return nil, false
 	}
 	return m.start(s, k), false

@@ -19,6 +19,7 @@ var schedules = schedule.Simulation{Test: "go test ./mcpbridge/internal/doubt", 
 	"verdict: late", "a second round", "a control is kept", "a control is ended", "a control is not opened", "a control is not allowed",
 	"an answer after its step", "the end while a control opens", "the end while a control is compared", "a front, and dead",
 	"a call that acted is lost", "a call is replayed", "a call with its id is replayed", "held", "held while unheard", "balanced", "alive is remembered",
+	"a stream is refused", "a stream meets a front",
 }}
 
 // TestSimulation runs schedules whose every choice comes from a seed: what the server does and knows, when it answers
@@ -136,10 +137,10 @@ func (m *simulation) answer(d Decision) *Answer {
 	return &Answer{}
 }
 
-// caller is a call that was refused, and waits for a verdict.
+// caller is a call that was refused, or an operation that is held. It waits for a verdict.
 type caller struct {
 	kind  Kind
-	said  *mcpbridge.Error
+	said  *mcpbridge.Error // nil: it is held
 	acted bool
 	until time.Time
 	on    *Inquiry
@@ -173,6 +174,8 @@ type simulation struct {
 	known     time.Time // when it last knew it
 	lied      bool      // the control was refused or forgotten, so that the session is believed alive
 	flaps     bool      // a front was away while the control was opened, and then answered only the first session
+	meets     bool      // a front has answered since the server was heard, or during the inquiry
+	others    bool      // it is about a call that was refused in another way than an unknown session
 	roundAt   time.Time
 	proofs    int
 	pause     time.Duration // after an inquiry that is unsettled, at most
@@ -260,7 +263,7 @@ func (m *simulation) forget() {
 
 // act does one of the things that may happen.
 func (m *simulation) act() {
-	switch m.N(16) {
+	switch m.N(17) {
 	case 0:
 		if m.rarely(2) {
 			m.forget()
@@ -290,6 +293,8 @@ func (m *simulation) act() {
 		}
 	case 11:
 		m.report()
+	case 16:
+		m.stream()
 	default:
 		m.answerOne()
 	}
@@ -308,6 +313,7 @@ func (m *simulation) call() {
 		k.kind = KindOf(method, "", k.said)
 		m.Logf("a call meets the front")
 		clear(m.alive)
+		m.meets = true
 		m.began(func() *Inquiry { k.on = m.machine.Front(m.at(), k.kind, k.said); return k.on })
 		if k.on == nil || !wire.IsMissing(srv.front) {
 			return
@@ -321,6 +327,9 @@ func (m *simulation) call() {
 	case knows: // it acts, and refuses what it has done
 		k.acted = true
 		k.said = refusal(srv.status, 0, srv.own, failedCall)
+		if m.rarely(3) {
+			k.said.Status = http.StatusConflict
+		}
 	default:
 		k.said = refusal(srv.status, 0, srv.own, unknownSession)
 	}
@@ -330,6 +339,24 @@ func (m *simulation) call() {
 	k.kind = KindOf(method, "", k.said)
 	m.Logf("a call is refused; it has acted: %v", k.acted)
 	m.ask(k)
+}
+
+// stream opens the stream of the session again. The server may refuse that in another way than a call.
+func (m *simulation) stream() {
+	m.at()
+	var e *mcpbridge.Error
+	switch srv := &m.server; {
+	case srv.front != 0:
+		m.Crossed("a stream meets a front")
+		e = m.frontPage()
+	case m.knowsFirst():
+		return
+	default:
+		m.Crossed("a stream is refused")
+		e = refusal([]int{http.StatusBadRequest, http.StatusForbidden, http.StatusInternalServerError}[m.N(3)], 0, false, otherWords)
+	}
+	m.Logf("the stream is refused: status %d", e.Status)
+	m.began(func() *Inquiry { i, _ := m.machine.Refused(m.at(), KindOfOther(http.MethodGet, e)); return i })
 }
 
 // ask reports the refusal of a call, which then waits if there is an inquiry.
@@ -343,10 +370,11 @@ func (m *simulation) ask(k *caller) {
 		m.check(ok && m.now.Before(until), "alive, but not for this refusal")
 	case k.on != nil:
 		m.check(m.ended || k.on == m.machine.running || k.on == m.machine.dead, "two inquiries")
+		m.others = m.others || k.said.Status != m.server.status
 		m.machine.Wait()
 		m.callers = append(m.callers, k)
 	case !m.ended:
-		m.check(m.now.Before(m.pauseEnd), "no inquiry, and no pause")
+		m.check(m.now.Before(m.pauseEnd) && m.machine.front == nil, "no inquiry, and no pause")
 	}
 }
 
@@ -367,6 +395,8 @@ func (m *simulation) admit(untilHeard bool) {
 	case i != nil && until.IsZero():
 		m.Crossed("held while unheard")
 		m.check(m.machine.front != nil, "held without a limit")
+		m.machine.Wait()
+		m.callers = append(m.callers, &caller{until: m.now.Add(time.Duration(m.N(1000)) * time.Millisecond), on: i})
 	case i != nil:
 		m.Crossed("held")
 		m.check(until.After(m.now) && !until.After(m.now.Add(time.Second)), "held until %v", until.Sub(start))
@@ -419,6 +449,7 @@ func (m *simulation) began(do func() *Inquiry) {
 	if i := m.machine.running; i != nil && i != before {
 		m.check(before == nil, "two inquiries")
 		m.inquiry, m.since, m.lied, m.flaps, m.isSettled = i, m.now, false, false, false
+		m.meets, m.others = m.machine.front != nil, false
 	}
 	m.carryOut()
 }
@@ -529,6 +560,8 @@ func (m *simulation) answerOne() {
 	} else {
 		if q.Step != m.machine.step {
 			m.Crossed("an answer after its step")
+		} else if q.answer != nil && wire.EvidenceOf(q.answer.Refusal).Front {
+			m.meets = true
 		}
 		m.Logf("answer to %s, step %d: %s", wordsOf(q.Decision), q.Step, said(q.answer))
 		m.machine.Answered(m.at(), q.Step, q.Check, q.answer)
@@ -611,6 +644,13 @@ func (m *simulation) settled(i *Inquiry) {
 	}
 	isHonest := !m.lied && !m.server.pingsAny && !m.server.noListing && !m.server.balanced
 	switch i.Verdict {
+	case Unsettled:
+		refused := func(a *Answer) bool {
+			return a.read() == readRefused && wire.EvidenceOf(a.Refusal).Digest == unknownSession
+		}
+		if !m.ended && !i.isAttach && len(i.again) == 0 && refused(i.round[Ping]) && (m.server.noList || refused(i.round[List])) {
+			m.check(m.others && !m.meets, "unsettled, but the server has refused the session")
+		}
 	case Dead:
 		m.check(m.late != i, "dead, but the server knew the session late")
 		m.check(m.flaps || !m.unknown.Before(m.since), "dead, but the server knew the session")
@@ -640,6 +680,9 @@ func (m *simulation) replied() (any bool) {
 			m.machine.Leave()
 			m.drop(k)
 		case !isDone(k.on):
+		case k.said == nil:
+			m.machine.Leave()
+			m.drop(k)
 		case k.on.Verdict == Alive && !wire.EvidenceOf(k.said).Front:
 			any = true
 			m.machine.Leave()

@@ -63,7 +63,8 @@
 //   - Any other refusal of a check leads to the control as well if a front has answered, or if the refusal that caused
 //     the doubt was that of a stream or a notification.
 //   - If the server cannot be reached, a front answers, or the server answers 429 or 408, the checks are
-//     repeated as long as a caller waits.
+//     repeated as long as a caller waits. If that takes too long because of a front, the call is [Lost], and its session
+//     [Unheard].
 //   - After another refusal of a check, or no answer, the doubt remains. The caller gets its own error, which says
 //     that the call may have run. A later refusal that causes doubt leads to other checks, but not before 1 s
 //     has passed. This interval grows with each such result, up to 30 s.

@@ -180,6 +180,39 @@ func TestCallsWaitWhileAFrontAnswers(t *testing.T) {
 	}
 }
 
+// C12: a server refuses a call, and restarts behind a front. What it refused is not known any more when it is back.
+func TestRefusalBeforeARestartIsJudgedWhenTheServerIsBack(t *testing.T) {
+	for away, want := range map[time.Duration]mcpbridge.Error{
+		3 * time.Second:  {Class: mcpbridge.Lost, Session: mcpbridge.Gone},
+		10 * time.Second: {Class: mcpbridge.Lost, Session: mcpbridge.Unheard},
+	} {
+		t.Run(away.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSessions(says(400, outbound.TypeJSON, failure("null", "-32000", "Bad Request: No valid session ID provided")))
+				c, downs := s.dial(t)
+				front := says(502, "text/html", "<html>Bad Gateway</html>")
+				s.answers(func(req *http.Request) (*http.Response, error) {
+					s.forget()
+					return says(422, "", "the amount is too large")(req)
+				}, map[string]answering{"ping": front, "tools/list": front, rpc.MethodInitialize: front})
+				time.AfterFunc(away, func() { s.answers(nil, nil) })
+				began := time.Now()
+				e, _ := do(c)
+				require.Equal(t, want, mcpbridge.Error{Class: e.Class, Session: e.Session}, "%v", e)
+				require.True(t, e.MayHaveRun())
+				require.LessOrEqual(t, time.Since(began), verdictTimeout)
+				_, err := c.Do(t.Context(), new(messages.Open))
+				require.Equal(t, mcpbridge.Gone, mcpbridge.AsError(err).Session)
+				require.LessOrEqual(t, time.Since(began), away+3*time.Second)
+				require.Len(t, downs(), 1)
+				require.NoError(t, c.Close(t.Context()))
+				synctest.Wait()
+				require.Zero(t, s.knows())
+			})
+		})
+	}
+}
+
 // B6, C12: the stream of a session is refused first after its server has restarted, by a front or in other words than
 // calls. No call is passed on as invalid for that.
 func TestRefusalOfTheStreamCostsNoCall(t *testing.T) {

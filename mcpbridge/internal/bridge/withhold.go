@@ -61,8 +61,8 @@ func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exc
 	case !d.about.state().MayRefuse:
 		return certain(e)
 	}
-	limit := verdictTimeout
-	if e.Status == http.StatusOK && e.Code != 0 {
+	limit, isAnswer := verdictTimeout, e.Status == http.StatusOK && e.Code != 0
+	if isAnswer {
 		limit = errorTimeout
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -74,12 +74,31 @@ func (d *doubts) settle(ctx context.Context, op messages.Operation, ex *wire.Exc
 			e = certain(e)
 			d.note(func(m *doubt.Machine, _ doubt.Session) { m.Name(e) })
 			return e
-		case i == nil || !d.wait(ctx, i, time.Time{}):
+		case i == nil:
 			return e
-		case i.Verdict != doubt.Alive: // otherwise this refusal may be later than the checks: inquire again
+		case !d.wait(ctx, i, time.Time{}):
+			if isAnswer {
+				return e
+			}
+			return d.unsettled(e)
+		case i.Verdict != doubt.Alive && i.Verdict != doubt.Away: // else this refusal may be later than the checks, or nobody waited
 			return i.Outcome(e, ex.HadEarlierRequests(), d.about.state().Resumable)
 		}
 	}
+}
+
+// unsettled returns what a refusal means without a verdict in time. If the server has been away since, it is no refusal of
+// the call.
+func (d *doubts) unsettled(e *mcpbridge.Error) *mcpbridge.Error {
+	var front *mcpbridge.Error
+	d.note(func(m *doubt.Machine, _ doubt.Session) { front = m.Unheard() })
+	if front == nil {
+		return e
+	}
+	lost := certain(e)
+	lost.Class, lost.Session, lost.RetryAfter = mcpbridge.Lost, mcpbridge.Unheard, front.RetryAfter
+	lost.Detail, lost.Quote = "the server has refused the call, and does not answer since: "+front.Detail, e.ForCaller()
+	return lost
 }
 
 // inquire returns the inquiry that settles doubt about a kind of refusal: see [doubt.Machine.Refused].

@@ -103,6 +103,9 @@ func (m *Machine) Admit(s Session, untilHeard bool) (i *Inquiry, until time.Time
 	return i, until, nil
 }
 
+// Unheard returns the last answer of a front while the session is unheard, or nil.
+func (m *Machine) Unheard() *mcpbridge.Error { return m.front }
+
 // Wait notes that a caller waits for the verdict. An inquiry that meets no server is repeated while one does.
 func (m *Machine) Wait() { m.waiting++ }
 

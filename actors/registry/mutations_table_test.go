@@ -150,7 +150,7 @@ var doubtMutations = []mutation{
 	{"a result of an operation that was sent before the refusal counts as life", []change{{inInquiry, "\tcase s.Succeeded > i.began, f.verdict == Alive:", "\tcase s.Succeeded > 0, f.verdict == Alive:"}}},
 	{"the proof is not required", []change{{inOutcome, "return isAlike(unknown) && unknown.Own == e.Own && wire.EvidenceOf(unknown).Digest == digest", "return isAlike(unknown)"}}},
 	{"alive is remembered without the digest of the text", []change{{inMachine, "import (\n", "import (\n\t\"maps\"\n\t\"slices\"\n"}, {inMachine, "\tcase s.Now.Before(m.alive[k]):", "\tcase slices.ContainsFunc(slices.Collect(maps.Keys(m.alive)), func(other Kind) bool { other.digest = k.digest; return other == k }):"}}},
-	{"an unsettled inquiry pauses although the server was away", []change{{inInquiry, "\tcase Away:\n", "\tcase Away:\n\t\tm.next = s.Now.Add(PauseMax)\n"}}},
+	{"an unsettled inquiry pauses although the server was away", []change{{inInquiry, "\tcase Away:\n\t\tm.pace", "\tcase Away:\n\t\tm.next = s.Now.Add(PauseMax)\n\t\tm.pace"}}},
 	{"operations are held until the verdict, however late", []change{{inInquiry, "i.holdUntil = s.Now.Add(holdTimeout)", "i.holdUntil = s.Now.Add(time.Hour)"}}},
 	{"the control is not ended at the end of the session", []change{{inInquiry, "\tcase comparing, confirming:\n\t\ti.discard(Unsettled)\n", "\tcase comparing, confirming:\n\t\ti.conclude(s, Unsettled)\n"}}},
 	{"a control that opens after the end of the session is used", []change{{inInquiry, "if i.isSame = isSame; i.machine.ended {", "if i.isSame = isSame; false {"}}},

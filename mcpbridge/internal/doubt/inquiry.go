@@ -43,6 +43,7 @@ type memory struct {
 	next    time.Time          // when the next inquiry may begin
 	pause   time.Duration      // the pause after the last inquiry
 	asked   time.Time          // when the last checks began
+	pace    time.Duration      // the least time after them until the next inquiry checks, if no front has answered
 	waiting int                // how many callers wait for a verdict
 	step    int                // the number of the last step of an inquiry
 
@@ -646,7 +647,7 @@ func (i *Inquiry) expire(s Session) bool {
 // conclude ends the inquiry with a verdict, for all who wait.
 func (i *Inquiry) conclude(s Session, v Verdict) {
 	m := i.machine
-	i.Verdict, m.running = v, nil
+	i.Verdict, m.running, m.pace = v, nil, paceOther
 	close(i.Done)
 	if i.isAttach {
 		return
@@ -661,6 +662,7 @@ func (i *Inquiry) conclude(s Session, v Verdict) {
 		m.pause = min(max(2*m.pause, PauseMin), PauseMax)
 		m.next = s.Now.Add(m.pause)
 	case Away:
+		m.pace = max(paceMin, i.least)
 	case Late:
 		m.pause, m.next = 0, time.Time{}
 	case Alive:

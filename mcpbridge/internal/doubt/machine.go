@@ -121,7 +121,7 @@ func (m *Machine) Name(e *mcpbridge.Error) {
 
 // start begins an inquiry.
 func (m *Machine) start(s Session, kinds ...Kind) *Inquiry {
-	pace := paceOther
+	pace := m.pace
 	if m.front != nil {
 		pace = paceMin
 	}

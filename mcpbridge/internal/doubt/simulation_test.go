@@ -176,6 +176,7 @@ type simulation struct {
 	flaps     bool      // a front was away while the control was opened, and then answered only the first session
 	meets     bool      // a front has answered since the server was heard, or during the inquiry
 	others    bool      // it is about a call that was refused in another way than an unknown session
+	wasAway   bool      // the last inquiry has met a front, or could not open a control
 	roundAt   time.Time
 	proofs    int
 	pause     time.Duration // after an inquiry that is unsettled, at most
@@ -488,7 +489,7 @@ func (m *simulation) decided(d Decision) {
 	m.check(!m.ended || !isQuestion, "%s after the end", d.Do)
 	if i := m.machine.running; d.Do == Ask && d.Check == Ping && i.state == checking {
 		m.check(m.roundAt.IsZero() || m.now.Sub(m.roundAt) >= paceMin, "rounds %v apart", m.now.Sub(m.roundAt))
-		if m.machine.front == nil && m.now.Equal(m.since) {
+		if m.machine.front == nil && m.now.Equal(m.since) && !m.wasAway {
 			m.check(m.roundAt.IsZero() || m.now.Sub(m.roundAt) >= paceOther, "inquiries %v apart", m.now.Sub(m.roundAt))
 		}
 		if m.roundAt.After(m.since) {
@@ -634,6 +635,7 @@ func (m *simulation) settled(i *Inquiry) {
 	if i.Verdict == Alive {
 		m.pause = 0
 	}
+	m.wasAway = i.Verdict == Away
 	m.at()
 	name := []string{"unsettled", "away", "alive", "dead", "late"}[i.Verdict]
 	m.Logf("verdict: %s", name)

@@ -14,7 +14,7 @@ import (
 type config struct {
 	etcd    bool // it is the witness; otherwise the processes are, with raft
 	members int
-	drifts  bool // the clocks of processes go wrong by up to half a percent
+	drifts  bool // the clocks of processes go wrong by up to 0.9 %, so that two differ by less than 2 %
 	holds   bool // a link that is cut keeps what it has until it is healed, as TCP does; otherwise that is lost
 	lossy   bool // also links that are not cut lose messages
 	store   bool // the members share a store

@@ -94,7 +94,7 @@ func (s *simulation) clock() float64 {
 	if !s.cfg.drifts {
 		return 1
 	}
-	return []float64{1, 0.995, 1.005}[s.N(3)]
+	return []float64{1, 0.991, 1.009}[s.N(3)]
 }
 
 // stretched returns how long a time by the clock of the process is. Deadlines are by the clock of the world: a timer that is

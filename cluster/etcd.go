@@ -58,6 +58,8 @@ func newEtcd(c *Config, tell func(any)) (*etcd, error) {
 	}
 	e := &etcd{cfg: c, client: client, tell: tell, prefix: c.Etcd.Prefix + "/" + c.Name + "/"}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
+	first := "etcd must answer"
+	e.trouble.Store(&first)
 	return e, nil
 }
 

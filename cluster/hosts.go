@@ -93,11 +93,17 @@ func (h *hosts) run() {
 func (h *hosts) note() {
 	status := ""
 	if !h.host.Led() {
-		if status = "more than half of hosts must answer"; h.host.Voters() == 0 {
-			status = "all hosts must start once; after that, more than half of those that ran last"
+		lacks := h.host.Lacks()
+		switch {
+		case h.host.Begun():
+			status = "more than half of the hosts that ran last must run, or the one that stopped last"
+		case len(lacks) > 0:
+			status = "all hosts must start once"
+		default:
+			status = "the first of Config.Hosts must begin, here " + h.cfg.Hosts[0] + ": all hosts need the same list, in the same order"
 		}
-		if lacks := h.host.Lacks(); len(lacks) > 0 {
-			status += "; not heard yet: " + strings.Join(lacks, ", ")
+		if len(lacks) > 0 {
+			status += "; not heard: " + strings.Join(lacks, ", ")
 		}
 	}
 	h.status.Store(&status)

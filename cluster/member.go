@@ -42,9 +42,11 @@ type Member struct {
 	logger      zerolog.Logger
 	subscribers *subscribers
 
-	stop   sync.Once
-	closed sync.Once
-	done   chan struct{} // closed when the node has left, but for the last member
+	stop     sync.Once
+	closed   sync.Once
+	stopping chan struct{}  // closed when Stop is called
+	running  sync.WaitGroup // sayWaits
+	done     chan struct{}  // closed when the node has left, but for the last member
 }
 
 // Start starts a supervisor in an actor system, and joins the cluster. It returns when the
@@ -73,7 +75,7 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 	if len(cfg.Hosts) == 1 {
 		length = lease.Forever
 	}
-	m := &Member{cfg: cfg, system: system, lease: lease.New(length, lease.Clock), logger: logger, done: make(chan struct{})}
+	m := &Member{cfg: cfg, system: system, lease: lease.New(length, lease.Clock), logger: logger, stopping: make(chan struct{}), done: make(chan struct{})}
 	m.subscribers = newSubscribers(m.logger, m.watch)
 	m.warnWithoutTLS()
 	if err := m.connect(); err != nil {
@@ -100,6 +102,7 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 	m.node.Store(pid)
 	m.client = supervisor.NewClient(system, pid)
 	m.tell(&node.Joined{Network: m.network})
+	m.running.Go(m.sayWaits)
 	if err := m.start(ctx, joined); err != nil {
 		return nil, err
 	}
@@ -129,6 +132,7 @@ func (m *Member) connect() error {
 func (m *Member) disconnect() {
 	m.network.close()
 	m.witness.close()
+	m.running.Wait()
 }
 
 // tell tells the node, once there is one.
@@ -145,39 +149,60 @@ func (m *Member) warnWithoutTLS() {
 	}
 }
 
-// A member that waits for others says so after firstWait, and then less and less often, up to once in lastWait.
-const firstWait, lastWait = 200 * time.Millisecond, time.Minute
-
 // start waits until the member has joined.
 func (m *Member) start(ctx context.Context, joined chan error) error {
-	pause := firstWait
-	says := time.NewTimer(pause)
-	defer says.Stop()
-	for {
-		var err error
-		select {
-		case err = <-joined:
-			if err == nil {
-				return nil
-			}
-			err = fmt.Errorf("cluster: %w", err)
-		case <-says.C:
-			m.logger.Info().Str("member", m.cfg.Member).Str("for", m.waitsFor()).Msg("member waits")
-			pause = min(5*pause, lastWait)
-			says.Reset(pause)
-			continue
-		case <-ctx.Done():
-			err = fmt.Errorf("cluster: the member has not joined (%s): %w", m.waitsFor(), context.Cause(ctx))
+	var err error
+	select {
+	case err = <-joined:
+		if err == nil {
+			return nil
 		}
-		m.Stop(context.WithoutCancel(ctx)) //nolint:errcheck // it has no sessions
-		return err
+		err = fmt.Errorf("cluster: %w", err)
+	case <-ctx.Done():
+		err = fmt.Errorf("cluster: the member has not joined (%s): %w", m.waitsFor(m.network.Troubles()), context.Cause(ctx))
+	}
+	m.Stop(context.WithoutCancel(ctx)) //nolint:errcheck // it has no sessions
+	return err
+}
+
+// A member that waits for others says so after firstWait, and then less and less often, up to once in lastWait. One that has its
+// lease says in the same way whom it does not reach, but not before longWait: a restart takes less.
+const firstWait, longWait, lastWait = 200 * time.Millisecond, 5 * time.Second, time.Minute
+
+// sayWaits says what the member waits for, or whom it does not reach, until it stops.
+func (m *Member) sayWaits() {
+	held, pause := false, firstWait
+	for due := time.Now().Add(pause); ; {
+		select {
+		case <-m.stopping:
+			return
+		case <-time.After(min(time.Until(due), time.Second)):
+		}
+		switch now := m.lease.Held(); {
+		case now != held:
+			held, pause, due = now, firstWait, time.Now().Add(firstWait)
+			continue
+		case time.Now().Before(due):
+			continue
+		}
+		troubles := m.network.Troubles()
+		switch {
+		case !held:
+			m.logger.Info().Str("member", m.cfg.Member).Str("for", m.waitsFor(troubles)).Msg("member waits")
+		case len(troubles) == 0:
+			pause = firstWait
+		case pause >= longWait:
+			m.logger.Info().Str("member", m.cfg.Member).Str("why", strings.Join(troubles, "; ")).Msg("member does not reach others")
+		}
+		pause = min(5*pause, lastWait)
+		due = time.Now().Add(pause)
 	}
 }
 
-// waitsFor says what a member that has not joined waits for, and why it does not reach others.
-func (m *Member) waitsFor() string {
+// waitsFor says what a member without a lease waits for, and why it does not reach others.
+func (m *Member) waitsFor(troubles []string) string {
 	witness := cmp.Or(m.witness.lacks(), "all members of the view must be reached, and those that have ended be removed")
-	return strings.Join(append([]string{witness}, m.network.Troubles()...), "; ")
+	return strings.Join(append([]string{witness}, troubles...), "; ")
 }
 
 // setAddresses replaces port 0 by a free one, because others must know it, and sets the defaults that
@@ -289,6 +314,7 @@ func (m *Member) Stop(ctx context.Context) error {
 		return errNoContext
 	}
 	m.stop.Do(func() {
+		close(m.stopping)
 		left := m.leave()
 		go func() {
 			defer close(m.done)

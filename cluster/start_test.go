@@ -153,7 +153,7 @@ func TestFirstOfThreeHostsWaitsForTheOthers(t *testing.T) {
 	go func() {
 		defer cancel()
 		for line := range lines {
-			if strings.Contains(line, `"message":"member waits"`) && strings.Contains(line, "not heard yet: 127.0.0.1:2, 127.0.0.1:3") {
+			if strings.Contains(line, `"message":"member waits"`) && strings.Contains(line, "not heard: 127.0.0.1:2, 127.0.0.1:3") {
 				return
 			}
 		}
@@ -163,7 +163,42 @@ func TestFirstOfThreeHostsWaitsForTheOthers(t *testing.T) {
 		Listen:     hosts[0], Hosts: hosts, Directory: t.TempDir(),
 	})
 	require.ErrorIs(t, err, context.Canceled)
-	require.ErrorContains(t, err, "not heard yet: 127.0.0.1:2, 127.0.0.1:3")
+	require.ErrorContains(t, err, "not heard: 127.0.0.1:2, 127.0.0.1:3")
+}
+
+// All have stopped, one after the other, and all but the last one start again: they wait for that one.
+func TestHostsThatStoppedEarlierWaitForTheLastOne(t *testing.T) {
+	s, hosts := newCounters(t), []string{free(t), free(t), free(t)}
+	var cfgs []cluster.Config
+	for _, host := range hosts {
+		cfgs = append(cfgs, cluster.Config{Listen: host, Hosts: hosts, Directory: t.TempDir()})
+	}
+	for _, m := range s.startAll(t, cfgs...) {
+		require.NoError(t, m.Stop(t.Context()))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	var wait sync.WaitGroup
+	logs := []logLines{make(logLines, 1000), make(logLines, 1000)}
+	for i, lines := range logs {
+		cfg := cfgs[i]
+		cfg.Supervisor = supervisor.Config{Servers: []supervisor.Server{{Name: "s", URL: s.url}}, Logger: zerolog.New(lines)}
+		wait.Go(func() {
+			_, err := cluster.Start(ctx, actor.NewActorSystem(), cfg)
+			require.ErrorIs(t, err, context.Canceled)
+		})
+	}
+	for _, lines := range logs {
+		for line := ""; !strings.Contains(line, "or the one that stopped last; not heard: "+hosts[2]+"; "); {
+			select {
+			case line = <-lines:
+			case <-ctx.Done():
+				require.Fail(t, "it does not say what it waits for")
+			}
+		}
+	}
+	cancel()
+	wait.Wait()
 }
 
 // A member that waits logs why it does not reach another host, and its error says so.
@@ -190,11 +225,15 @@ func TestMemberThatWaitsSaysWhatIsWrong(t *testing.T) {
 		version   uint32 // of the peer
 		want      string
 	}{
-		"nobody listens":    {want: "connection refused"},
-		"another name":      {peer: func(c *cluster.Config) { c.Name = "x" }, want: "it refuses this member: it has another Config.Name than "},
-		"it is not listed":  {peer: func(c *cluster.Config) { c.Hosts = []string{c.Listen, "127.0.0.1:2"} }, want: `or does not list 127.0.0.1:`},
-		"another version":   {version: 7, want: "it speaks version 7 of the protocol between members, and this one 2"},
-		"another authority": {own: secure(other, "a", other.file), peer: secure(ca, "b", ca.file), want: "certificate signed by unknown authority"},
+		"nobody listens":   {want: "connection refused"},
+		"another name":     {peer: func(c *cluster.Config) { c.Name = "x" }, want: "it refuses this member: it has another Config.Name than "},
+		"it is not listed": {peer: func(c *cluster.Config) { c.Hosts = []string{c.Listen, "127.0.0.1:2"} }, want: `or does not list 127.0.0.1:`},
+		"another order": {
+			own:  func(c *cluster.Config) { c.Hosts = []string{c.Hosts[1], c.Hosts[0]} },
+			peer: func(*cluster.Config) {}, want: "the first of Config.Hosts must begin, here 127.0.0.1:",
+		},
+		"another version":                           {version: 7, want: "it speaks version 7 of the protocol between members, and this one 2"},
+		"another authority":                         {own: secure(other, "a", other.file), peer: secure(ca, "b", ca.file), want: "certificate signed by unknown authority"},
 		"a certificate that the other host refuses": {own: secure(other, "a", both), peer: secure(ca, "b", ca.file), want: "unknown certificate authority"},
 		"only the other host has TLS":               {peer: secure(ca, "b", ca.file), want: "it may need TLS, which is not set here"},
 		"only this host has TLS":                    {own: secure(ca, "a", ca.file), peer: func(*cluster.Config) {}, want: "first record does not look like a TLS handshake"},
@@ -226,7 +265,7 @@ func TestMemberThatWaitsSaysWhatIsWrong(t *testing.T) {
 				for ctx.Err() == nil {
 					select {
 					case line := <-lines:
-						if strings.Contains(line, `"message":"member waits"`) && strings.Contains(line, hosts[1]+": ") && strings.Contains(line, row.want) {
+						if strings.Contains(line, `"message":"member waits"`) && strings.Contains(line, hosts[1]) && strings.Contains(line, row.want) {
 							return
 						}
 					case <-ctx.Done():
@@ -253,6 +292,7 @@ func TestStartEndsWithItsContextWhileEtcdIsSilent(t *testing.T) {
 	m, err := cluster.Start(ctx, actor.NewActorSystem(), cfg)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Nil(t, m)
+	require.ErrorContains(t, err, "etcd must answer")
 	require.Less(t, time.Since(began), 5*time.Second)
 	again, err := net.Listen("tcp", cfg.Listen)
 	require.NoError(t, err, "the port is free again")

@@ -12,30 +12,38 @@ import (
 const (
 	// helloTicks is how often a host that is no voter says so.
 	helloTicks = 5
-	// freshTicks is for how long what a host without a log has said counts.
+	// freshTicks is for how long what a host has said counts.
 	freshTicks = 4 * helloTicks
 )
 
-// freshHosts are the hosts that have said that they have no log, by address.
-type freshHosts map[string]greeted
+// hellos are the last ones that have come, by the address of the host.
+type hellos map[string]greeted
 
 // greeted is a hello that has come.
 type greeted struct {
-	id uint64
-	at int // in ticks
+	id uint64 // of a host without a log, or 0
+	at int    // in ticks
 }
 
 // hear takes a hello.
-func (f freshHosts) hear(from string, m *hello, now int) {
-	if delete(f, from); m.Fresh {
-		f[from] = greeted{m.ID, now}
+func (all hellos) hear(from string, m *hello, now int) {
+	g := greeted{at: now}
+	if m.Fresh {
+		g.id = m.ID
 	}
+	all[from] = g
 }
 
-// id returns the id of a host that has said so lately, or 0.
-func (f freshHosts) id(host string, now int) uint64 {
-	if g, greets := f[host]; greets && now-g.at < freshTicks {
-		return g.id
+// lately reports whether a host has said hello lately.
+func (all hellos) lately(host string, now int) bool {
+	g, greets := all[host]
+	return greets && now-g.at < freshTicks
+}
+
+// fresh returns the id of a host that has said lately that it has no log, or 0.
+func (all hellos) fresh(host string, now int) uint64 {
+	if all.lately(host, now) {
+		return all[host].id
 	}
 	return 0
 }
@@ -51,7 +59,7 @@ func (h *Host) isFresh() bool {
 func (h *Host) bootstrap() bool {
 	voters := map[uint64]string{h.id: h.self}
 	for _, host := range h.hosts[1:] {
-		id := h.fresh.id(host, h.ticks)
+		id := h.hellos.fresh(host, h.ticks)
 		if id == 0 {
 			return false
 		}

@@ -69,7 +69,7 @@ type Host struct {
 	snapshots []uint64 // voters that were sent one since the last tick
 
 	ticks   int
-	fresh   freshHosts
+	hellos  hellos
 	leaving *leaving // nil unless it does
 	waiting *entry   // until there is a leader
 	out     Output   // what was not given to the driver yet
@@ -91,7 +91,7 @@ type (
 
 // NewHost returns the host at an address, which is one of hosts.
 func NewHost(self string, hosts []string, state State) (*Host, error) {
-	h := &Host{self: self, hosts: hosts, id: state.ID, voters: map[uint64]string{}, heard: map[uint64]string{}, conf: &pb.ConfState{}, fresh: freshHosts{}}
+	h := &Host{self: self, hosts: hosts, id: state.ID, voters: map[uint64]string{}, heard: map[uint64]string{}, conf: &pb.ConfState{}, hellos: hellos{}}
 	return h, h.begin(state)
 }
 
@@ -135,19 +135,21 @@ func (h *Host) restore(s *pb.Snapshot) error {
 // leads reports whether the host is the leader.
 func (h *Host) leads() bool { return h.node.BasicStatus().RaftState == raft.StateLeader }
 
-// Lacks returns the hosts that are no voters, as far as is known: without a log, these are those that a first one waits for.
+// Lacks returns the hosts that have not said hello lately, as all do while they know no leader.
 func (h *Host) Lacks() (all []string) {
 	for _, host := range h.hosts {
-		if host != h.self && !h.votes(host) && h.fresh.id(host, h.ticks) == 0 {
+		if host != h.self && !h.hellos.lately(host, h.ticks) {
 			all = append(all, host)
 		}
 	}
 	return all
 }
 
-// votes reports whether a host has a voter.
-func (h *Host) votes(host string) bool {
-	return slices.Contains(slices.Collect(maps.Values(h.voters)), host)
+// Begun reports whether this host has a log, or one that has said hello lately.
+func (h *Host) Begun() bool {
+	return !h.isFresh() || slices.ContainsFunc(h.hosts, func(host string) bool {
+		return h.hellos.lately(host, h.ticks) && h.hellos.fresh(host, h.ticks) == 0
+	})
 }
 
 // Led reports whether there is a leader.
@@ -235,7 +237,7 @@ func (h *Host) onRaft(from string, data []byte) {
 // onHello has a host that is no voter take the place of the one that was at its address. One that has left, or that another one
 // has replaced, is not there to vote: a hello from before the last change of the voters may have been in the network since then.
 func (h *Host) onHello(from string, m *hello) {
-	h.fresh.hear(from, m, h.ticks)
+	h.hellos.hear(from, m, h.ticks)
 	if !h.leads() || h.voters[m.ID] != "" || m.ID == 0 {
 		return
 	}

@@ -135,6 +135,7 @@ func TestNothingBeginsBeforeAllHostsHaveStarted(t *testing.T) {
 	_, is := c.write("h0:1")
 	require.False(t, is)
 	require.Equal(t, []string{"h2:1"}, c.all["h0:1"].Lacks())
+	require.False(t, c.all["h0:1"].Begun())
 	c.restart("h2:1", false)
 	c.run(100)
 	_, is = c.write("h0:1")

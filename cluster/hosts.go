@@ -93,10 +93,12 @@ func (h *hosts) run() {
 func (h *hosts) note() {
 	status := ""
 	if !h.host.Led() {
-		lacks := h.host.Lacks()
+		lacks, fresh := h.host.Lacks(), h.host.Fresh()
 		switch {
-		case h.host.Begun():
-			status = "more than half of the hosts that ran last must run, or the one that stopped last"
+		case len(lacks)+len(fresh) < len(h.cfg.Hosts): // one has a log
+			if status = "more than half of the hosts that ran last must run, or the one that stopped last"; len(fresh) > 0 {
+				status += "; without a log: " + strings.Join(fresh, ", ")
+			}
 		case len(lacks) > 0:
 			status = "all hosts must start once"
 		default:

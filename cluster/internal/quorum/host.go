@@ -135,7 +135,7 @@ func (h *Host) restore(s *pb.Snapshot) error {
 // leads reports whether the host is the leader.
 func (h *Host) leads() bool { return h.node.BasicStatus().RaftState == raft.StateLeader }
 
-// Lacks returns the hosts that have not said hello lately, as all do while they know no leader.
+// Lacks returns the hosts that have neither said hello lately, as all do that know no leader, nor answered one.
 func (h *Host) Lacks() (all []string) {
 	for _, host := range h.hosts {
 		if host != h.self && !h.hellos.lately(host, h.ticks) {
@@ -145,11 +145,14 @@ func (h *Host) Lacks() (all []string) {
 	return all
 }
 
-// Begun reports whether this host has a log, or one that has said hello lately.
-func (h *Host) Begun() bool {
-	return !h.isFresh() || slices.ContainsFunc(h.hosts, func(host string) bool {
-		return h.hellos.lately(host, h.ticks) && h.hellos.fresh(host, h.ticks) == 0
-	})
+// Fresh returns the hosts without a log, as far as is known.
+func (h *Host) Fresh() (all []string) {
+	for _, host := range h.hosts {
+		if host == h.self && h.isFresh() || h.hellos.fresh(host, h.ticks) != 0 {
+			all = append(all, host)
+		}
+	}
+	return all
 }
 
 // Led reports whether there is a leader.
@@ -218,6 +221,8 @@ func (h *Host) Receive(from string, data []byte) {
 		h.onLeaves(from, f.Hello)
 	case f.Hello != nil:
 		h.onHello(from, f.Hello)
+	case f.Led:
+		h.hellos.hear(from, &hello{}, h.ticks)
 	default:
 		h.onRaft(from, f.Raft)
 	}
@@ -238,6 +243,9 @@ func (h *Host) onRaft(from string, data []byte) {
 // has replaced, is not there to vote: a hello from before the last change of the voters may have been in the network since then.
 func (h *Host) onHello(from string, m *hello) {
 	h.hellos.hear(from, m, h.ticks)
+	if h.Led() {
+		h.send(from, frame{Led: true})
+	}
 	if !h.leads() || h.voters[m.ID] != "" || m.ID == 0 {
 		return
 	}

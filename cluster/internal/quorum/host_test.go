@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -135,11 +136,24 @@ func TestNothingBeginsBeforeAllHostsHaveStarted(t *testing.T) {
 	_, is := c.write("h0:1")
 	require.False(t, is)
 	require.Equal(t, []string{"h2:1"}, c.all["h0:1"].Lacks())
-	require.False(t, c.all["h0:1"].Begun())
+	require.Equal(t, []string{"h0:1", "h1:1"}, c.all["h0:1"].Fresh())
 	c.restart("h2:1", false)
 	c.run(100)
 	_, is = c.write("h0:1")
 	require.True(t, is)
+}
+
+func TestHostThatKnowsNoLeaderKnowsWhoRuns(t *testing.T) {
+	c := newHosts(t, 1, 3)
+	c.run(60)
+	leader := slices.IndexFunc(c.names, func(name string) bool { return c.all[name].leads() })
+	name, other := c.names[(leader+1)%3], c.names[leader]
+	c.restart(name, true)
+	c.cut[[2]string{other, name}], c.cut[[2]string{name, other}] = true, true
+	c.run(60)
+	require.False(t, c.all[name].Led())
+	require.Equal(t, []string{other}, c.all[name].Lacks())
+	require.Empty(t, c.all[name].Fresh())
 }
 
 func TestHostThatHasLostItsLogIsANewVoter(t *testing.T) {

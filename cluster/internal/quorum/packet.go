@@ -13,6 +13,7 @@ type (
 		Hello *hello `json:"hello,omitempty"`
 		Left  uint64 `json:"left,omitempty"`  // a voter that is none any longer
 		Since uint64 `json:"since,omitempty"` // what a hello has to say, so that the leader acts on it
+		Led   bool   `json:"led,omitempty"`   // the answer to a hello: the sender has a leader
 	}
 	// hello says that a host is no voter, or asks whether it is none any longer.
 	hello struct {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -33,7 +32,6 @@ type Log struct {
 	path string
 	file *os.File
 	lock *flock.Flock // of a file beside the log, which is replaced. It ends with the process
-	id   uint64
 }
 
 // record is one step of the state. The parts are messages of protobuf.
@@ -85,15 +83,16 @@ func (l *Log) open() (State, error) {
 	if err != nil {
 		return State{}, fmt.Errorf("%s: %w: remove the file, and the host joins as a new one", l.path, err)
 	}
-	if l.file, err = os.OpenFile(l.path, os.O_RDWR, 0o600); err != nil {
+	if err := os.Truncate(l.path, int64(size)); err != nil {
 		return State{}, err
 	}
-	if err := l.file.Truncate(int64(size)); err != nil {
-		return State{}, err
-	}
-	_, err = l.file.Seek(int64(size), io.SeekStart)
-	l.id = state.ID
-	return state, err
+	return state, l.openFile()
+}
+
+// openFile opens the file, to which records are appended.
+func (l *Log) openFile() (err error) {
+	l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND, 0o600)
+	return err
 }
 
 // NewID returns the id of a voter that has never been one.
@@ -132,8 +131,7 @@ func (l *Log) replace(state State) error {
 	if err := os.Rename(l.path+".new", l.path); err != nil {
 		return err
 	}
-	l.file, err = os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND, 0o600)
-	return errors.Join(err, syncDirectory(filepath.Dir(l.path)))
+	return errors.Join(l.openFile(), syncDirectory(filepath.Dir(l.path)))
 }
 
 // Close closes the file, which another process may use then.

@@ -265,7 +265,7 @@ func TestMemberThatWaitsSaysWhatIsWrong(t *testing.T) {
 				for ctx.Err() == nil {
 					select {
 					case line := <-lines:
-						if strings.Contains(line, `"message":"member waits"`) && strings.Contains(line, hosts[1]) && strings.Contains(line, row.want) {
+						if strings.Contains(line, `"message":"member waits"`) && strings.Contains(line, hosts[1]+": ") && strings.Contains(line, row.want) {
 							return
 						}
 					case <-ctx.Done():

@@ -264,7 +264,7 @@ func TestMembersJoinAnewWhenEtcdHasLostItsData(t *testing.T) {
 		work()
 		c.restoreEtcd(false)
 		work()
-		c.end(messages.CodeLost, messages.CodeDeadline, messages.CodeUnavailable, messages.CodeClosed, messages.CodeDraining)
+		c.end(messages.CodeLost, messages.CodeDeadline, messages.CodeUnavailable, messages.CodeClosed)
 	})
 }
 

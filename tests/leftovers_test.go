@@ -123,6 +123,16 @@ func TestRememberedSessionThatCouldNotBeEndedIsTriedAgain(t *testing.T) {
 			})
 		})
 	}
+	t.Run("once, also if the store is slow", func(t *testing.T) {
+		runProcesses(t, supervisor.Config{Store: slowStore{new(resume.Memory)}, LeaveOpen: true}, func(h *harness, e *testServer) {
+			h.send(call("a", "count")).ok()
+			heal := refuse(e)
+			require.Len(t, h.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed).Left, 1)
+			heal()
+			require.Equal(t, 1, h.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed).Sessions)
+			require.Zero(t, e.Sessions())
+		})
+	})
 	t.Run("by the next process", func(t *testing.T) {
 		e := serve(t, faults.NewTools())
 		defer e.close()

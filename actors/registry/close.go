@@ -35,7 +35,7 @@ type closeCommand struct {
 	keys         []messages.Key                       // of leftovers, and of some that are not there any more, in order
 	listingStore bool                                 // the store is asked for its keys
 	stored       []messages.Key                       // keys with a record in the store, and not in begun
-	begun        map[messages.Key]bool                // keys whose leftovers are being closed, or were
+	begun        map[messages.Key]bool                // keys whose leftovers are being closed, or were, and those of sessions that could not be closed
 	cleanups     int                                  // how many of waiting close leftovers
 }
 

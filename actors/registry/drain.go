@@ -99,6 +99,9 @@ func (r *registry) finishSession(c actor.Context, msg *contract.SessionClosed) {
 			closing.cleanups--
 		}
 		closing.reply.Sessions += closed
+		if reg.wasOpen && len(left) > 0 {
+			closing.begun[reg.key] = true // what the store has of the key is this session
+		}
 		for _, one := range left {
 			closing.reply.Left = append(closing.reply.Left, messages.Left{Key: reg.key, Reason: one.Reason})
 		}

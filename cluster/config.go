@@ -63,7 +63,8 @@ type Config struct {
 	// says how many suit more.
 	Shards int
 	// Lease is how long a member may act, counted from a question that Hosts or Etcd then answer. It
-	// asks four times in each lease. Defaults to 2 s. A single host needs no lease.
+	// asks four times in each lease. It should be the same on all members: restart them one after the other to change it.
+	// Defaults to 2 s. A single host needs no lease.
 	Lease time.Duration
 }
 

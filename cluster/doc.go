@@ -61,8 +61,9 @@
 //     internal/view TestLeaseRunsFromWhenTheRenewalWasSent; in internal/lease TestLeaseIsRenewedFromTheTimeOfTheQuestion)
 //  4. A silent member is removed from the view at the request of another member, which names the last renewal that it has seen: if
 //     there is a later one, the witness refuses. (In internal/view TestMemberThatHasRenewedIsNotRemoved)
-//  5. A member asks for that when, by its own clock, it has seen no renewal for a lease and 2 %, so that the lease of the silent
-//     member has run out. (In internal/view TestSilentMemberIsRemovedWhenItsLeaseHasRunOut; TestNobodyIsRemovedWhenTheWitnessIsBack)
+//  5. A member asks for that when, by its own clock, it has seen no renewal for the lease of the silent member and 2 %, so that this
+//     lease has run out. (In internal/view TestSilentMemberIsRemovedWhenItsLeaseHasRunOut; TestMemberWithALongLeaseIsNotRemovedInIt;
+//     TestNobodyIsRemovedWhenTheWitnessIsBack)
 //  6. Nobody can set these clocks, which are not the wall clock and on Linux count the time in which the machine is suspended, but
 //     the rates of two of them must differ by less than 2 %. (In internal/lease TestClockIsNotTheWallClock; in internal/view
 //     TestMemberWithASlowClockIsNotRemovedInItsLease)

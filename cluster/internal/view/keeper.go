@@ -55,6 +55,7 @@ func NewKeeper(length time.Duration) *Keeper {
 func (k *Keeper) Begin(me Member) {
 	k.End()
 	k.me, k.chosenAt = me, 0
+	k.me.Lease = k.length
 	k.unheard, k.unmet = nil, true
 }
 
@@ -85,15 +86,25 @@ func (k *Keeper) Candidates() (all []Member) {
 	return all
 }
 
+// leaseOf returns the longer one of the own lease and that of a member, or of one that wants to be one: while the configuration
+// of a cluster is changed, the leases of its members differ.
+func (k *Keeper) leaseOf(id string) time.Duration {
+	m, is := k.last.View.Member(id)
+	if !is {
+		m = k.last.Beats[id].From
+	}
+	return max(k.length, m.Lease)
+}
+
 // beats reports whether a member may have renewed its beat lately.
 func (k *Keeper) beats(id string, now time.Duration) bool {
-	return now-k.seen[id].since < k.length*3/4
+	return now-k.seen[id].since < k.leaseOf(id)*3/4
 }
 
 // Lives reports whether a member, or one that wants to be one, was seen to renew its beat lately.
 func (k *Keeper) Lives(id string, now time.Duration) bool {
 	changed := k.seen[id].changed
-	return changed != 0 && now-changed < k.length*3/4
+	return changed != 0 && now-changed < k.leaseOf(id)*3/4
 }
 
 // Hears notes which members cannot be reached, and whether all members of the view have been heard: otherwise the
@@ -134,9 +145,9 @@ func (k *Keeper) change(q *Request, now time.Duration) {
 		k.ceded = k.ceded[1:]
 	}
 	for _, id := range k.last.ids() {
-		after := drift(k.length)
+		after := drift(k.leaseOf(id))
 		if _, member := v.Member(id); !member {
-			after = forgotten * k.length
+			after = forgotten * k.leaseOf(id)
 		}
 		if at := k.seen[id]; id != k.me.ID && now-at.since >= after {
 			k.remove(q, id)

@@ -150,6 +150,26 @@ func TestMemberWithASlowClockIsNotRemovedInItsLease(t *testing.T) {
 	}
 }
 
+// While the lease of a cluster is changed, a member waits for the end of the lease that a silent one has.
+func TestMemberWithALongLeaseIsNotRemovedInIt(t *testing.T) {
+	c := newCluster(t, "a", "c")
+	b := NewKeeper(4 * lease)
+	c.keepers["b"] = b
+	b.Begin(member("b"))
+	b.Hears(nil, true)
+	for range 3 {
+		c.ask("b")
+	}
+	for range 8 { // b renews its lease as seldom as it has to
+		c.pass(lease, "a", "c")
+		require.True(t, c.ask("b").Renewed)
+	}
+	c.pass(4*lease*102/100-10*time.Millisecond, "a", "c")
+	require.Contains(t, c.members(), "b")
+	c.pass(30*time.Millisecond, "a", "c")
+	require.NotContains(t, c.members(), "b")
+}
+
 // Who got no answers does not know since when others are silent: they may not have got any either.
 func TestNobodyIsRemovedWhenTheWitnessIsBack(t *testing.T) {
 	c := newCluster(t, "a", "b")

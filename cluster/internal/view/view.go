@@ -4,15 +4,17 @@ package view
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // Member is one incarnation of a member. A process that was removed from the view joins again as another one.
 type Member struct {
-	ID      string `json:"id"`
-	Host    string `json:"host"` // the host and port at which others reach it
-	Name    string `json:"name"`
-	Shards  int    `json:"shards"`
-	Leaving bool   `json:"leaving,omitempty"` // it owns nothing, and hands over what it holds
+	ID      string        `json:"id"`
+	Host    string        `json:"host"` // the host and port at which others reach it
+	Name    string        `json:"name"`
+	Shards  int           `json:"shards"`
+	Lease   time.Duration `json:"lease"`             // how long it may act without an answer of the witness
+	Leaving bool          `json:"leaving,omitempty"` // it owns nothing, and hands over what it holds
 }
 
 // View says who is a member. A view is never changed: the next one has the next number.

@@ -29,6 +29,7 @@ func (s Set) Empty() bool {
 // them by that view. It is told when the view is new, and each time that a shard was released.
 type Holding struct {
 	View uint64 `json:"view"`
+	Hash uint64 `json:"hash"` // of the view: etcd that was restored from a backup may have another one with the same number
 	Held Set    `json:"held,omitempty"`
 }
 
@@ -43,6 +44,7 @@ type Shards struct {
 	self      string
 	count     int
 	view      View
+	hash      uint64 // of the view
 	owners    *Owners
 	said      map[string]Holding // by member: the last one
 	serving   Set
@@ -65,7 +67,7 @@ func (s *Shards) Owns(shard int) bool {
 
 // SetView takes the next view. It returns the shards that are served no longer, and are to be released.
 func (s *Shards) SetView(v View) (release []int) {
-	s.view, s.owners = v, v.Owners()
+	s.view, s.hash, s.owners = v, v.hash(), v.Owners()
 	for shard := range s.count {
 		if s.serving.Has(shard) && !s.Owns(shard) {
 			s.serving.Put(shard, false)
@@ -97,7 +99,7 @@ func (s *Shards) Releasing() bool { return !s.releasing.Empty() }
 
 // Holding returns what the others are to know.
 func (s *Shards) Holding() Holding {
-	h := Holding{View: s.view.Number}
+	h := Holding{View: s.view.Number, Hash: s.hash}
 	if s.Releasing() {
 		h.Held = slices.Clone(s.releasing)
 	}
@@ -120,7 +122,7 @@ func (s *Shards) Begin() (began []int) {
 			continue
 		}
 		said, is := s.said[m.ID]
-		if !is || said.View != s.view.Number {
+		if !is || said.View != s.view.Number || said.Hash != s.hash {
 			return nil
 		}
 		for i := range min(len(held), len(said.Held)) {

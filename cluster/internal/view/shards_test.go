@@ -115,20 +115,23 @@ func TestShardIsServedOnceAllOthersHaveCededIt(t *testing.T) {
 func TestNothingIsServedBeforeAllOthersHaveSpokenOfTheView(t *testing.T) {
 	a, v := NewShards("a", count), viewOf(5, "a", "b", "c")
 	require.Empty(t, a.SetView(v))
-	a.Heard("b", Holding{View: 5})
+	hash := v.hash()
+	a.Heard("b", Holding{View: 5, Hash: hash})
 	a.Heard("c", Holding{View: 4})
 	require.Empty(t, a.Begin(), "c has not seen the view")
+	a.Heard("c", Holding{View: 5, Hash: viewOf(5, "a", "b", "c", "d").hash()})
+	require.Empty(t, a.Begin(), "c has another view with the same number")
 	held := NewSet(count)
 	for shard := range count / 2 {
 		held.Put(shard, true)
 	}
-	a.Heard("c", Holding{View: 5, Held: held})
+	a.Heard("c", Holding{View: 5, Hash: hash, Held: held})
 	for _, shard := range a.Begin() {
 		require.GreaterOrEqual(t, shard, count/2)
 	}
 	a.Heard("c", Holding{View: 4})
 	require.Empty(t, a.Begin(), "an older word does not count")
-	a.Heard("c", Holding{View: 5})
+	a.Heard("c", Holding{View: 5, Hash: hash})
 	require.NotEmpty(t, a.Begin())
 	require.Len(t, a.SetView(viewOf(6, "b")), int(countOf(t, v, "a")))
 	require.True(t, a.Releasing())

@@ -3,6 +3,7 @@ package view
 
 import (
 	"cmp"
+	"encoding/json"
 	"slices"
 	"time"
 )
@@ -42,6 +43,12 @@ func (v View) is(other View) bool {
 
 // follows reports whether a view is the earlier one, or can come after it.
 func (v View) follows(earlier View) bool { return v.Number > earlier.Number || v.is(earlier) }
+
+// hash is the same for views that are the same.
+func (v View) hash() uint64 {
+	data, _ := json.Marshal(v) //nolint:errchkjson // it has only texts and numbers
+	return Hash(string(data))
+}
 
 // with returns the next view, in which a member has been added or replaced.
 func (v View) with(m Member) *View {

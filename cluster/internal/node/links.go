@@ -20,7 +20,7 @@ func (m *membership) addPeer(one view.Member) {
 func (m *membership) removePeer(p *peer) {
 	if p.member {
 		m.cfg.Logger.Info().Str("member", p.label()).Bool("leaving", p.leaving).Msg("member was removed from the cluster")
-		p.member, m.former[p.ID] = false, true
+		p.member = false
 		m.node.lost(p)
 	}
 	m.forgetPeer(p)

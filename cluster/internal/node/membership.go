@@ -20,7 +20,6 @@ type membership struct {
 	id     string           // of the incarnation; "" between two
 	keeper *view.Keeper     // its place in the view
 	peers  map[string]*peer // the other members, and those who want to be members, by incarnation
-	former map[string]bool  // incarnations that were members before: they never become members again
 
 	held     bool          // the lease, at the last tick
 	rivalAt  time.Duration // since when another one has the own address; 0 is none, and -1 once that is logged
@@ -83,7 +82,6 @@ func (p *Placement) Has(key messages.Key) bool {
 // beginIncarnation begins an incarnation, which asks the witness to let it join.
 func (m *membership) beginIncarnation() {
 	m.id = m.outside.newID()
-	m.former = map[string]bool{}
 	m.node.begins(m.id)
 	m.net.Begin(m.id)
 	m.keeper.Begin(view.Member{ID: m.id, Host: m.cfg.Address, Name: m.cfg.Name, Shards: m.cfg.Shards})
@@ -113,7 +111,7 @@ func (m *membership) onWitness(msg *Answered) {
 	case v.Removed:
 		why := "the others have removed it"
 		if v.Lost {
-			why = lostViews
+			why = "etcd has lost the last views of the cluster: it has an older one, or another one"
 		}
 		m.node.removed(why)
 		return
@@ -122,10 +120,6 @@ func (m *membership) onWitness(msg *Answered) {
 		return
 	}
 	if m.id != "" {
-		if m.returns() { // there is one link between two incarnations, and it does not begin anew
-			m.node.removed(lostViews)
-			return
-		}
 		m.meet()
 	}
 	if v.Changed && m.id != "" {
@@ -135,15 +129,6 @@ func (m *membership) onWitness(msg *Answered) {
 	if v.AskAgain {
 		m.ask()
 	}
-}
-
-// lostViews is why an incarnation ends if a view does not follow the one before.
-const lostViews = "etcd has lost the last views of the cluster: it has an older one, or another one"
-
-// returns reports whether one that was a member before is there again.
-func (m *membership) returns() bool {
-	is := func(one view.Member) bool { return m.former[one.ID] }
-	return slices.ContainsFunc(m.keeper.View().Members, is) || slices.ContainsFunc(m.keeper.Candidates(), is)
 }
 
 // onView takes the next view.

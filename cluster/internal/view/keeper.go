@@ -22,7 +22,8 @@ type Keeper struct {
 	ceded  []string // incarnations of this member that have ended, and are to be removed
 
 	last       Answer
-	known      bool // there is an answer
+	known      bool     // there is an answer
+	former     []string // members that were removed since the incarnation began, the last ones of them
 	answeredAt time.Duration
 	seen       map[string]sighting
 	unheard    []string      // members that this one cannot reach
@@ -56,7 +57,7 @@ func (k *Keeper) Begin(me Member) {
 	k.End()
 	k.me, k.chosenAt = me, 0
 	k.me.Lease = k.length
-	k.unheard, k.unmet = nil, true
+	k.unheard, k.unmet, k.former = nil, true, nil
 }
 
 // End ends the incarnation, whose lease has ended before.
@@ -198,7 +199,7 @@ func (k *Keeper) Take(number uint64, a Answer, now time.Duration) (v Verdict) {
 	}
 	q := k.asked
 	k.asked = nil
-	v.Lost = k.known && !a.View.follows(k.last.View)
+	v.Lost = k.known && !a.View.follows(k.last.View) || k.returns(a)
 	v.Changed = !k.known || a.View.Number != k.last.View.Number
 	v.AskAgain = k.failed || !k.known || q.Next != nil && !q.Next.is(a.View) // another member was faster
 	gap := now - k.answeredAt
@@ -223,6 +224,25 @@ func (k *Keeper) Take(number uint64, a Answer, now time.Duration) (v Verdict) {
 	}
 	v.Resigns = k.chosenAt != 0 && now-k.chosenAt >= k.length*3/8 // the others have said it anew since, each at least once
 	return v
+}
+
+// maxFormer bounds the former members that are known. One of them can only come back if it runs, and has not noticed yet that it was
+// removed.
+const maxFormer = 1000
+
+// returns reports whether a former member is there again, and notes which are former ones.
+func (k *Keeper) returns(a Answer) (is bool) {
+	for _, id := range k.former {
+		_, beats := a.Beats[id]
+		is = is || beats
+	}
+	for _, m := range k.last.View.Members {
+		if _, still := a.View.Member(m.ID); !still {
+			k.former = append(k.former, m.ID)
+		}
+	}
+	k.former = k.former[max(0, len(k.former)-maxFormer):]
+	return is
 }
 
 // see notes since when each beat is known.

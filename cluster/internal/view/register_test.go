@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -237,4 +238,20 @@ func TestMemberJoinsAnewWhenTheWitnessHasLostViews(t *testing.T) {
 		v := c.ask("a")
 		require.Equal(t, [3]bool{lost, lost, !lost}, [3]bool{v.Lost, v.Removed, v.Renewed}, name)
 	}
+}
+
+// Also a later view is one of other views than the last ones, if a former member is there again. Not all former members are known.
+func TestMemberJoinsAnewWhenAFormerMemberIsThere(t *testing.T) {
+	c := newCluster(t, "a")
+	for i := range 2 * maxFormer {
+		c.register.View = *c.register.View.with(member(fmt.Sprint("b", i)))
+		c.ask("a")
+		c.register.View = *c.register.View.without(fmt.Sprint("b", i))
+		require.False(t, c.ask("a").Removed)
+	}
+	require.Len(t, c.keepers["a"].former, maxFormer)
+	last := member(fmt.Sprint("b", 2*maxFormer-1))
+	c.register.Do(&Request{From: last, Beat: true, First: true, Next: c.register.View.with(last)})
+	v := c.ask("a")
+	require.True(t, v.Lost && v.Removed)
 }

@@ -71,9 +71,6 @@ func (n *node) welcome(p *peer) {
 		return
 	}
 	n.cfg.Logger.Info().Str("member", p.label()).Msg("member was added to the cluster")
-	if p.heard {
-		n.members.checkConflict(p)
-	}
 	if n.events.watch != nil {
 		p.post(0, envelope{}, &wantEvents{true})
 	}

@@ -123,11 +123,8 @@ func (m *membership) onHolding(p *peer, h view.Holding) {
 func (m *membership) hear(p *peer) {
 	silent, first := p.silent(), !p.heard
 	p.heardAt, p.heard, p.cut, p.version = m.cfg.Lease.Now(), true, false, 0
-	if first {
-		m.checkConflict(p)
-		if !m.inside() {
-			m.ask()
-		}
+	if first && !m.inside() {
+		m.ask()
 	}
 	if silent && p.alive() {
 		m.node.reached()
@@ -136,7 +133,7 @@ func (m *membership) hear(p *peer) {
 
 // reach tells the keeper which members are not reached, and whether all are.
 func (m *membership) reach() {
-	now, all := m.cfg.Lease.Now(), m.conflict == ""
+	now, all := m.cfg.Lease.Now(), true
 	var unheard []string
 	for _, one := range m.keeper.View().Members {
 		p := m.peers[one.ID]
@@ -148,7 +145,7 @@ func (m *membership) reach() {
 			if now-max(p.heardAt, m.awakeAt) > m.cfg.LeaseTime {
 				unheard = append(unheard, one.ID)
 			}
-			all = all && p.heard && now-p.heardAt < m.cfg.LeaseTime/2
+			all = all && p.heard && now-p.heardAt < m.cfg.LeaseTime/2 && m.conflict(p) == ""
 		}
 	}
 	m.keeper.Hears(unheard, all)

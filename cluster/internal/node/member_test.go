@@ -67,6 +67,33 @@ func TestAnotherMemberAtTheOwnAddressIsLogged(t *testing.T) {
 	})
 }
 
+// Two members with one name hear each other before one of them joins: the other one does not.
+func TestOneOfTwoMembersWithTheSameNameJoins(t *testing.T) {
+	inWorld(t, 1, nil, func(w *world) {
+		const message = "the configuration of another member does not fit"
+		w.logs.allowed = []string{message}
+		w.kill(w.members[0]) // they wait until it is removed
+		b, c := w.join(), w.join()
+		var refused []*member
+		for _, m := range []*member{b, c} {
+			m.inNode(func(n *node) {
+				n.cfg.Name = "same"
+				n.cfg.Joined = func(err error) {
+					if err != nil && !slices.Contains(refused, m) {
+						refused = append(refused, m)
+					}
+				}
+			})
+		}
+		time.Sleep(5 * leaseTime)
+		require.Len(t, w.register.View.Members, 1)
+		require.Len(t, refused, 1)
+		require.Equal(t, 1, w.logs.count(message))
+		w.kill(refused[0])
+		w.awaitStable()
+	})
+}
+
 func TestMemberThatWasRemovedJoinsAgain(t *testing.T) {
 	inWorld(t, 3, nil, func(w *world) {
 		a, b := w.members[0], w.members[1]

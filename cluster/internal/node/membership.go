@@ -21,9 +21,8 @@ type membership struct {
 	keeper *view.Keeper     // its place in the view
 	peers  map[string]*peer // the other members, and those who want to be members, by incarnation
 
-	held     bool          // the lease, at the last tick
-	rivalAt  time.Duration // since when another one has the own address; 0 is none, and -1 once that is logged
-	conflict string        // why this member conflicts with another one, or empty
+	held    bool          // the lease, at the last tick
+	rivalAt time.Duration // since when another one has the own address; 0 is none, and -1 once that is logged
 
 	beats   uint64
 	tickAt  time.Duration // of the last tick
@@ -193,25 +192,31 @@ func (m *membership) logRival(there bool) {
 	}
 }
 
-// checkConflict logs that the configuration of a member that was heard does not fit, in which case this one does not join.
-func (m *membership) checkConflict(p *peer) {
+// conflict says why this member does not join as long as another one is there, whose configuration does not fit. It may be "".
+func (m *membership) conflict(p *peer) string {
 	switch {
-	case !p.member:
+	case !p.member || !p.heard:
 	case p.name == m.cfg.Name:
-		m.conflict = fmt.Sprintf("the member at %s has the same name: Config.Member must be unique in the cluster", p.Host)
-		m.cfg.Logger.Error().Str("member", p.label()).Str("address", p.Host).Msg("another member has the same name: Config.Member must be unique in the cluster")
+		return fmt.Sprintf("the member at %s has the same name: Config.Member must be unique in the cluster", p.Host)
 	case p.shards != m.cfg.Shards:
-		m.conflict = fmt.Sprintf("the member %s has %d shards: Config.Shards must be the same on all members", p.label(), p.shards)
-		m.cfg.Logger.Error().Str("member", p.label()).Int("shards", p.shards).Int("own", m.cfg.Shards).Msg("member has another number of shards: Config.Shards must be the same on all members")
+		return fmt.Sprintf("the member %s has %d shards: Config.Shards must be the same on all members", p.label(), p.shards)
 	}
+	return ""
 }
 
 // tellJoined says that the node can take calls, or that it never will.
 func (m *membership) tellJoined() {
-	switch {
-	case m.conflict != "":
-		m.cfg.Joined(errors.New(m.conflict))
-	case m.inside() && m.cfg.Lease.Held() && m.timeouts.Calls != nil:
+	for _, p := range inOrder(m.peers) {
+		if why := m.conflict(p); why != "" {
+			if !p.conflicts {
+				p.conflicts = true
+				m.cfg.Logger.Error().Str("member", m.cfg.Name).Str("why", why).Msg("the configuration of another member does not fit")
+			}
+			m.cfg.Joined(errors.New(why))
+			return
+		}
+	}
+	if m.inside() && m.cfg.Lease.Held() && m.timeouts.Calls != nil {
 		m.cfg.Joined(nil)
 	}
 }

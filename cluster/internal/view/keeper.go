@@ -117,7 +117,7 @@ func (k *Keeper) Ask(now time.Duration) (*Request, uint64) {
 	switch {
 	case k.me.ID == "" && len(k.ceded) == 0:
 		return nil, 0
-	case k.asked != nil && now-k.sentAt < k.length/2:
+	case k.asked != nil && now-k.sentAt < k.length*7/16: // two ticks, of which the second one may be early by a moment
 		return nil, 0
 	case k.asked != nil: // if requests arrive and answers do not, the beat must become old: ask for an answer first
 		k.failed = true

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 
+	"github.com/mcpactor/mcpactor/cluster/internal/etcdclient"
 	"github.com/mcpactor/mcpactor/cluster/internal/node"
 	"github.com/mcpactor/mcpactor/cluster/internal/view"
 )
@@ -33,16 +32,11 @@ const (
 
 // etcd is the witness of a cluster whose view is in etcd. Each request is one transaction, so that all are done in one
 // order. There are no leases of etcd: a member is silent if its beat has not changed.
-//
-// A member asks one server of etcd until that does not answer. If its client took turns, as it does by itself, a server that accepts
-// requests, and answers none, would cost the member its lease again and again.
 type etcd struct {
-	cfg     *Config
-	client  *clientv3.Client
-	tell    func(any)
-	prefix  string // of the keys of the cluster
-	servers []string
-	server  atomic.Uint32 // the index of the one that is asked, and a multiple of their number
+	cfg    *Config
+	client *etcdclient.Client
+	tell   func(any)
+	prefix string // of the keys of the cluster
 
 	ctx     context.Context
 	cancel  context.CancelFunc
@@ -52,7 +46,7 @@ type etcd struct {
 
 // newEtcd returns the witness.
 func newEtcd(c *Config, tell func(any)) (*etcd, error) {
-	client, err := clientv3.New(clientv3.Config{ // any server may accept the password
+	client, err := etcdclient.New(clientv3.Config{
 		Endpoints: c.Etcd.Endpoints, TLS: c.Etcd.TLS, Username: c.Etcd.Username, Password: c.Etcd.Password,
 		DialTimeout: etcdTime, DialKeepAliveTime: 2 * time.Second, DialKeepAliveTimeout: etcdSilence, Logger: zap.NewNop(),
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
@@ -63,10 +57,7 @@ func newEtcd(c *Config, tell func(any)) (*etcd, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: etcd: %w", err)
 	}
-	servers := slices.Clone(c.Etcd.Endpoints)
-	rand.Shuffle(len(servers), func(i, j int) { servers[i], servers[j] = servers[j], servers[i] }) // each has a part of the members
-	client.SetEndpoints(servers[0])
-	e := &etcd{cfg: c, client: client, tell: tell, prefix: c.Etcd.Prefix + "/" + c.Name + "/", servers: servers}
+	e := &etcd{cfg: c, client: client, tell: tell, prefix: c.Etcd.Prefix + "/" + c.Name + "/"}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	first := "etcd must answer"
 	e.trouble.Store(&first)
@@ -78,26 +69,22 @@ func (e *etcd) ask(number uint64, q *view.Request) {
 		return
 	}
 	e.running.Go(func() {
-		ctx, cancel := context.WithTimeout(e.ctx, e.cfg.Lease/2)
+		patience := view.Patience(e.cfg.Lease)
+		ctx, cancel := context.WithTimeout(e.ctx, patience)
 		defer cancel()
-		server := e.server.Load()
-		a, err := e.do(ctx, q)
+		var a view.Answer
+		err := e.client.Do(ctx, patience, func(ctx context.Context) (err error) {
+			a, err = e.do(ctx, q)
+			return err
+		})
 		if err != nil {
 			trouble := "etcd must answer: " + err.Error()
 			e.trouble.Store(&trouble)
-			e.leaveServer(server)
 			return
 		}
 		e.trouble.Store(nil)
 		e.tell(&node.Answered{Number: number, Answer: a})
 	})
-}
-
-// leaveServer has the next server asked, unless that is so already.
-func (e *etcd) leaveServer(server uint32) {
-	if next := server + 1; len(e.servers) > 1 && e.server.CompareAndSwap(server, next) {
-		e.client.SetEndpoints(e.servers[int(next)%len(e.servers)])
-	}
 }
 
 // viewKey returns the key of the view.

@@ -44,6 +44,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/mcpactor/mcpactor/cluster/internal/etcdclient"
 	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -62,6 +63,9 @@ const (
 	// reconnect bounds the time between two attempts to connect. The default of gRPC is two
 	// minutes, for which the store would not work after an outage.
 	reconnect = 500 * time.Millisecond
+	// turnAfter is how long one of several servers may take for an operation, until the next one is asked. It is less than half
+	// of the time that a supervisor waits for a record.
+	turnAfter = 900 * time.Millisecond
 )
 
 // Store is a store in etcd, for any number of processes. Once Save has returned, the record is
@@ -71,7 +75,7 @@ const (
 // Later ones work again.
 type Store struct {
 	cfg    Config
-	client *clientv3.Client
+	client *etcdclient.Client
 	leases *leases
 	closed atomic.Bool
 }
@@ -86,10 +90,10 @@ func Open(cfg Config) (*Store, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("resume: open etcd: %w", err)
 	}
-	client := cfg.Client
-	if client == nil {
+	client := etcdclient.Of(cfg.Client)
+	if cfg.Client == nil {
 		var err error
-		client, err = clientv3.New(clientv3.Config{
+		client, err = etcdclient.New(clientv3.Config{
 			Endpoints: cfg.Endpoints, TLS: cfg.TLS, Username: cfg.Username, Password: cfg.Password,
 			DialTimeout: cfg.DialTimeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
 			DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
@@ -103,21 +107,21 @@ func Open(cfg Config) (*Store, error) {
 		}
 	}
 	cfg.Password = ""
-	return &Store{cfg: cfg, client: client, leases: newLeases(client, cfg.MaxAge)}, nil
+	return &Store{cfg: cfg, client: client, leases: newLeases(client.Client, cfg.MaxAge)}, nil
 }
 
 // Load returns the record of a key, or nil if there is none. It fails with resume.ErrGarbage
 // if the record cannot be read.
 func (s *Store) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
-	var record *mcpbridge.Record
-	err := s.do(ctx, func() error {
-		got, err := s.client.Get(ctx, s.name(key))
-		if err != nil || len(got.Kvs) == 0 {
-			return err
-		}
-		record, err = clusterapi.DecodeRecord(got.Kvs[0].Value)
+	var got *clientv3.GetResponse
+	err := s.do(ctx, func(ctx context.Context) (err error) {
+		got, err = s.client.Get(ctx, s.name(key))
 		return err
 	})
+	var record *mcpbridge.Record
+	if err == nil && len(got.Kvs) > 0 {
+		record, err = clusterapi.DecodeRecord(got.Kvs[0].Value)
+	}
 	return record, clusterapi.StoreFailed(ctx, "load", key, err)
 }
 
@@ -126,7 +130,7 @@ func (s *Store) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, 
 func (s *Store) Save(ctx context.Context, key messages.Key, record *mcpbridge.Record) error {
 	value, err := clusterapi.EncodeRecord(record, time.Now())
 	if err == nil {
-		err = s.do(ctx, func() error { return s.leases.put(ctx, s.name(key), string(value)) })
+		err = s.do(ctx, func(ctx context.Context) error { return s.leases.put(ctx, s.name(key), string(value)) })
 	}
 	return clusterapi.StoreFailed(ctx, "save", key, err)
 }
@@ -134,7 +138,7 @@ func (s *Store) Save(ctx context.Context, key messages.Key, record *mcpbridge.Re
 // Delete deletes the record of a key, if there is one. If ctx ends during the write, the record
 // may be deleted all the same.
 func (s *Store) Delete(ctx context.Context, key messages.Key) error {
-	err := s.do(ctx, func() error {
+	err := s.do(ctx, func(ctx context.Context) error {
 		_, err := s.client.Delete(ctx, s.name(key))
 		return err
 	})
@@ -146,25 +150,23 @@ func (s *Store) Delete(ctx context.Context, key messages.Key) error {
 // are left out.
 func (s *Store) Keys(ctx context.Context) ([]messages.Key, error) {
 	var keys []messages.Key
-	err := s.do(ctx, func() error {
-		end := clientv3.WithRange(clientv3.GetPrefixRangeEnd(s.cfg.Prefix))
-		for from, more := s.cfg.Prefix, true; more; {
-			page, err := s.client.Get(ctx, from, end, clientv3.WithKeysOnly(), clientv3.WithLimit(pageSize))
-			if err != nil {
-				return err
-			}
-			for _, kv := range page.Kvs {
-				from = string(kv.Key) + "\x00" // the next name that is possible
-				if key, ok := clusterapi.KeyOfRecord(string(kv.Key[len(s.cfg.Prefix):])); ok {
-					keys = append(keys, key)
-				}
-			}
-			more = page.More
+	end := clientv3.WithRange(clientv3.GetPrefixRangeEnd(s.cfg.Prefix))
+	for from, more := s.cfg.Prefix, true; more; {
+		var page *clientv3.GetResponse
+		err := s.do(ctx, func(ctx context.Context) (err error) {
+			page, err = s.client.Get(ctx, from, end, clientv3.WithKeysOnly(), clientv3.WithLimit(pageSize))
+			return err
+		})
+		if err != nil {
+			return nil, clusterapi.StoreFailedAll(ctx, "keys", err)
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, clusterapi.StoreFailedAll(ctx, "keys", err)
+		for _, kv := range page.Kvs {
+			from = string(kv.Key) + "\x00" // the next name that is possible
+			if key, ok := clusterapi.KeyOfRecord(string(kv.Key[len(s.cfg.Prefix):])); ok {
+				keys = append(keys, key)
+			}
+		}
+		more = page.More
 	}
 	return keys, nil
 }
@@ -192,14 +194,14 @@ func (s *Store) name(key messages.Key) string { return s.cfg.Prefix + clusterapi
 
 // do performs an operation, unless the store is closed or ctx has ended. The error says whether that
 // was the reason for a failure.
-func (s *Store) do(ctx context.Context, operation func() error) error {
+func (s *Store) do(ctx context.Context, operation func(context.Context) error) error {
 	if s.closed.Load() {
 		return clusterapi.ErrStoreClosed
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	err := operation()
+	err := s.client.Do(ctx, turnAfter, operation)
 	switch {
 	case err == nil:
 		return nil

@@ -47,6 +47,9 @@ type sighting struct {
 // two members may differ by.
 func drift(length time.Duration) time.Duration { return length + length/50 }
 
+// Patience returns how long an answer is awaited. It is a little less than the time of two ticks, which may be early by a moment.
+func Patience(lease time.Duration) time.Duration { return lease * 7 / 16 }
+
 // NewKeeper returns the keeper of a member that is outside, with the time of a lease.
 func NewKeeper(length time.Duration) *Keeper {
 	return &Keeper{length: length, seen: map[string]sighting{}}
@@ -117,7 +120,7 @@ func (k *Keeper) Ask(now time.Duration) (*Request, uint64) {
 	switch {
 	case k.me.ID == "" && len(k.ceded) == 0:
 		return nil, 0
-	case k.asked != nil && now-k.sentAt < k.length*7/16: // two ticks, of which the second one may be early by a moment
+	case k.asked != nil && now-k.sentAt < Patience(k.length):
 		return nil, 0
 	case k.asked != nil: // if requests arrive and answers do not, the beat must become old: ask for an answer first
 		k.failed = true

@@ -76,6 +76,28 @@ func TestRecordTakesLessThanAKilobyte(t *testing.T) {
 	require.Less(t, float64(after.DbSizeInUse-before.DbSizeInUse)/records, 1000.0)
 }
 
+// Of several servers, one that does not answer costs one operation some time, and none fails. Nor does one that has ended.
+func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
+	server := etcdserver.Start(t)
+	silent, requests := etcdserver.Silent(t)
+	for _, other := range []string{silent, "127.0.0.1:1"} {
+		for range 4 { // the first server is a random one
+			requests.Store(0)
+			s, err := etcdstore.Open(etcdstore.Config{Endpoints: []string{other, server.Endpoint()}, Prefix: "/" + t.Name() + "/"})
+			require.NoError(t, err)
+			for i := range 10 {
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // as a supervisor does
+				require.NoError(t, s.Save(ctx, key(fmt.Sprint(i)), storetest.Record(1)))
+				_, err = s.Load(ctx, key(fmt.Sprint(i)))
+				require.NoError(t, err)
+				cancel()
+			}
+			require.LessOrEqual(t, requests.Load(), int64(1))
+			require.NoError(t, s.Close())
+		}
+	}
+}
+
 func TestPrefixesAreApart(t *testing.T) {
 	server := etcdserver.Start(t)
 	one, other := store(t, server, etcdstore.Config{Prefix: "/x/"}), store(t, server, etcdstore.Config{Prefix: "/x"})

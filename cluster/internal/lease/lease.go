@@ -4,8 +4,8 @@
 // A member renews its lease as long as the witness of the cluster answers that it is a member. When the lease has
 // run out by the clock of the member itself, after a pause of the process or a cut in the
 // network, it is fenced: the wrappers of this package start no dial and no call, write nothing to a
-// store, and close no MCP session that another member may have resumed from it. The closing of such a session, and the list of those
-// that are stored wait for the next renewal.
+// store, and close no MCP session that another member may have resumed from it. Calls on open sessions, the closing of such a
+// session, and the list of those that are stored wait for the next renewal.
 //
 // A term is the time from a first renewal to [Lease.End]: in the next one, the sessions of this one may be others'. A
 // connection acts in the term in which its dial began, and not in a later one.
@@ -156,13 +156,17 @@ type conn struct {
 	shared bool
 }
 
-// Do runs the operation if the lease is held. Otherwise the connection counts as broken,
-// because the session may live on another member.
+// Do runs the operation when the lease is held. If the term is over, the connection counts as broken, because the session may live
+// on another member.
 func (c *conn) Do(ctx context.Context, op messages.Operation) (messages.Result, error) {
-	if !c.term.held() {
-		return nil, &mcpbridge.Error{Class: mcpbridge.NotSent, Session: mcpbridge.Broken, Detail: ErrFenced.Error(), Err: ErrFenced}
+	if c.term.held() || c.term.await(ctx) {
+		return c.Conn.Do(ctx, op)
 	}
-	return c.Conn.Do(ctx, op)
+	fate := mcpbridge.Alive
+	if c.term.over() {
+		fate = mcpbridge.Broken
+	}
+	return nil, &mcpbridge.Error{Class: mcpbridge.NotSent, Session: fate, Detail: ErrFenced.Error(), Err: ErrFenced}
 }
 
 // Close ends the session. If another member may have resumed it, it waits for the lease, and ends only the transport if

@@ -197,13 +197,24 @@ func TestFencedMemberStartsNothing(t *testing.T) {
 		require.Equal(t, 1, i.calls)
 
 		time.Sleep(time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err = conn.Do(ctx, &messages.Ping{})
+		requireFenced(err, mcpbridge.NotSent, mcpbridge.Alive)
+		require.Equal(t, 1, i.calls)
+		time.AfterFunc(time.Second, func() { l.Renew(l.Now()) })
+		_, err = conn.Do(t.Context(), &messages.Ping{})
+		require.NoError(t, err, "it has waited for the lease")
+		require.Equal(t, 2, i.calls)
+
+		time.Sleep(time.Second)
+		time.AfterFunc(time.Second, l.End)
 		_, err = conn.Do(t.Context(), &messages.Ping{})
 		requireFenced(err, mcpbridge.NotSent, mcpbridge.Broken)
-		l.End()
 		l.Renew(l.Now())
 		_, err = conn.Do(t.Context(), &messages.Ping{})
 		requireFenced(err, mcpbridge.NotSent, mcpbridge.Broken)
-		require.Equal(t, 1, i.calls, "its session may be another member's")
+		require.Equal(t, 2, i.calls, "its session may be another member's")
 	})
 }
 

@@ -44,7 +44,7 @@ func (n *node) onLate(c actor.Context) {
 	}
 }
 
-// stays reports whether an operation needs no other member: its shard is served here, or it
+// stays reports whether an operation needs no other member, and need not wait for the lease: its shard is served here, or it
 // is malformed, so that the supervisor rejects it.
 func (n *node) stays(op messages.Operation) (here bool) {
 	defer func() {
@@ -53,7 +53,7 @@ func (n *node) stays(op messages.Operation) (here bool) {
 		}
 	}()
 	key := op.Head().Key.Normal()
-	return n.shards.ownBits.owns(key) || !wire.Known(op) || key.Validate() != nil || op.Validate() != nil
+	return n.shards.ownBits.owns(key) && n.cfg.Lease.Held() || !wire.Known(op) || key.Validate() != nil || op.Validate() != nil
 }
 
 // onKeyed gives a control command about a key to the owner of the key.

@@ -62,7 +62,7 @@ func (n *node) onHolding(p *peer, h view.Holding) {
 
 func (n *node) holding() view.Holding { return n.shards.Holding() }
 
-// reached routes what waits: a member is heard again.
+// reached routes what waits: a member is heard again, or the lease is back.
 func (n *node) reached() { n.routing.routeAll() }
 
 // welcome tells a new member what it needs to know, once both have each other in their views.

@@ -37,15 +37,20 @@ func TestMembersWithoutAnAnswerOfTheWitnessAreFenced(t *testing.T) {
 		bindings := 0
 		a.inNode(func(n *node) { bindings = len(n.bindings.of) })
 		require.Zero(t, bindings)
-		p, q := a.send(call(mine, "count")), a.send(call(other, "count"))
-		f := a.send(call(other, "count", within(time.Second))).fails(messages.CodeUnavailable)
-		require.False(t, f.MayHaveRun)
+		p, q, r := a.send(call(mine, "count")), a.send(call(other, "count")), a.send(call(w.scopeOf(a, 1), "count"))
+		for _, scope := range []string{mine, w.scopeOf(a, 2), other} {
+			f := a.send(call(scope, "count", within(time.Second))).fails(messages.CodeUnavailable)
+			require.False(t, f.MayHaveRun)
+		}
 		time.Sleep(2 * time.Second)
-		require.False(t, p.answered())
-		require.False(t, q.answered())
+		for _, waits := range []*sent{p, q, r} {
+			require.False(t, waits.answered())
+		}
 		w.hang(false)
-		p.ok()
+		require.Equal(t, "2", p.text())
 		require.Equal(t, "2", q.text())
+		require.Equal(t, "1", r.text())
+		require.Zero(t, w.logs.count("session lost"))
 		require.Len(t, a.known(), 3)
 		require.Equal(t, "a#1", a.current.id, "it was not removed")
 		require.Equal(t, 3, w.logs.count("member starts no calls"))

@@ -38,8 +38,8 @@ type follower interface {
 	// removed follows the end of the incarnation in the view, and expelled one that must end.
 	removed(why string)
 	expelled(why string)
-	// welcome follows when messages reach another member, reached when they do so again, and lost when they never
-	// will.
+	// welcome follows when messages reach another member, reached when they do so again, or the lease is back, and lost when they
+	// never will.
 	welcome(p *peer)
 	reached()
 	lost(p *peer)
@@ -102,7 +102,7 @@ func (m *membership) onWitness(msg *Answered) {
 		return
 	}
 	m.reach()
-	v := m.keeper.Take(msg.Number, msg.Answer, m.cfg.Lease.Now())
+	v, fenced := m.keeper.Take(msg.Number, msg.Answer, m.cfg.Lease.Now()), !m.cfg.Lease.Held()
 	if v.Renewed {
 		m.cfg.Lease.Renew(v.From)
 	}
@@ -123,6 +123,9 @@ func (m *membership) onWitness(msg *Answered) {
 	}
 	if v.Changed && m.id != "" {
 		m.onView()
+	}
+	if v.Renewed && fenced {
+		m.node.reached()
 	}
 	m.tellJoined()
 	if v.AskAgain {

@@ -1,6 +1,8 @@
 package node
 
 import (
+	"cmp"
+
 	"github.com/mcpactor/mcpactor/cluster/internal/view"
 	"github.com/mcpactor/mcpactor/cluster/internal/wire"
 )
@@ -131,9 +133,9 @@ func (m *membership) hear(p *peer) {
 	}
 }
 
-// reach tells the keeper which members are not reached, and whether all are.
+// reach tells the keeper which members of the view are not reached, and whether all are, and fit.
 func (m *membership) reach() {
-	now, all := m.cfg.Lease.Now(), true
+	now, all, conflict := m.cfg.Lease.Now(), true, ""
 	var unheard []string
 	for _, one := range m.keeper.View().Members {
 		p := m.peers[one.ID]
@@ -145,8 +147,13 @@ func (m *membership) reach() {
 			if now-max(p.heardAt, m.awakeAt) > m.cfg.LeaseTime {
 				unheard = append(unheard, one.ID)
 			}
-			all = all && p.heard && now-p.heardAt < m.cfg.LeaseTime/2 && m.conflict(p) == ""
+			all = all && p.heard && now-p.heardAt < m.cfg.LeaseTime/2
+			conflict = cmp.Or(conflict, m.conflictWith(p))
 		}
 	}
-	m.keeper.Hears(unheard, all)
+	if m.conflict != conflict && conflict != "" {
+		m.cfg.Logger.Error().Str("member", m.cfg.Name).Str("why", conflict).Msg("member does not join, because its configuration does not fit")
+	}
+	m.conflict = conflict
+	m.keeper.Hears(unheard, all && conflict == "")
 }

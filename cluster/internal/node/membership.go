@@ -21,8 +21,9 @@ type membership struct {
 	keeper *view.Keeper     // its place in the view
 	peers  map[string]*peer // the other members, and those who want to be members, by incarnation
 
-	held    bool          // the lease, at the last tick
-	rivalAt time.Duration // since when another one has the own address; 0 is none, and -1 once that is logged
+	held     bool          // the lease, at the last tick
+	rivalAt  time.Duration // since when another one has the own address; 0 is none, and -1 once that is logged
+	conflict string        // why the configurations of this member and one in the view do not fit, or empty
 
 	beats   uint64
 	tickAt  time.Duration // of the last tick
@@ -195,10 +196,11 @@ func (m *membership) logRival(there bool) {
 	}
 }
 
-// conflict says why this member does not join as long as another one is there, whose configuration does not fit. It may be "".
-func (m *membership) conflict(p *peer) string {
+// conflictWith says why the configuration of a member that was heard does not fit that of this one, or returns "".
+func (m *membership) conflictWith(p *peer) string {
 	switch {
-	case !p.member || !p.heard:
+	case !p.heard: // it may be an earlier life of this one
+		return ""
 	case p.name == m.cfg.Name:
 		return fmt.Sprintf("the member at %s has the same name: Config.Member must be unique in the cluster", p.Host)
 	case p.shards != m.cfg.Shards:
@@ -209,17 +211,10 @@ func (m *membership) conflict(p *peer) string {
 
 // tellJoined says that the node can take calls, or that it never will.
 func (m *membership) tellJoined() {
-	for _, p := range inOrder(m.peers) {
-		if why := m.conflict(p); why != "" {
-			if !p.conflicts {
-				p.conflicts = true
-				m.cfg.Logger.Error().Str("member", m.cfg.Name).Str("why", why).Msg("the configuration of another member does not fit")
-			}
-			m.cfg.Joined(errors.New(why))
-			return
-		}
-	}
-	if m.inside() && m.cfg.Lease.Held() && m.timeouts.Calls != nil {
+	switch {
+	case m.conflict != "":
+		m.cfg.Joined(errors.New(m.conflict))
+	case m.inside() && m.cfg.Lease.Held() && m.timeouts.Calls != nil:
 		m.cfg.Joined(nil)
 	}
 }

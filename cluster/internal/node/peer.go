@@ -28,7 +28,6 @@ type peer struct {
 	cut     bool          // its connection has ended since it was heard
 
 	connected bool // to it
-	conflicts bool // it is logged that its configuration does not fit
 
 	cancelled idSet             // ids of its commands and questions that were cancelled, and that may still be on their way
 	proxies   map[string]*proxy // of actors there, by reference

@@ -48,6 +48,7 @@ type world struct {
 	server  *fakeServer
 	logs    *logs
 	cfg     supervisor.Config
+	change  func(cfg *Config) // of the node of the next member, or nil
 	members []*member
 
 	linksMu   sync.Mutex // of the links; taken before mu
@@ -146,11 +147,15 @@ func (w *world) join() *member {
 	m.sup, err = supervisor.Start(m.system, cfg)
 	require.NoError(w.t, err)
 	full := cfg.WithDefaults()
-	m.node = newNode(&Config{
+	own := &Config{
 		Name: m.name, Address: m.address, System: m.system, Supervisor: m.sup.PID(), Shards: shards, Logger: w.logs.logger(),
 		Placement: placement, Lease: m.lease, LeaseTime: leaseTime, Ask: m.ask, Joined: func(error) {}, Observe: m.sup.Subscribe,
 		CallTimeout: full.CallTimeout, MaxWaiting: full.MaxWaitingTotal, KeepOpen: cfg.Store != nil, LeaveOpen: cfg.LeaveOpen,
-	})
+	}
+	if w.change != nil {
+		w.change(own)
+	}
+	m.node = newNode(own)
 	m.node.outside.newID = func() string {
 		m.serial++
 		return fmt.Sprint(m.name, "#", m.serial)

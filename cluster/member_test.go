@@ -125,6 +125,37 @@ func TestHostsStartAgain(t *testing.T) {
 	}
 }
 
+// The members list a host before it starts, and no longer after it has stopped. Each of them is restarted for that.
+func TestHostsAreAddedAndRemoved(t *testing.T) {
+	s, hosts, dir := newCounters(t), []string{free(t), free(t), free(t), free(t)}, t.TempDir()
+	configure := func(host string, all []string) cluster.Config {
+		return cluster.Config{Listen: host, Hosts: all, Directory: dir, Lease: time.Second}
+	}
+	var cfgs []cluster.Config
+	for _, host := range hosts[:3] {
+		cfgs = append(cfgs, configure(host, hosts[:3]))
+	}
+	members := map[string]*cluster.Member{}
+	for i, m := range s.startAll(t, cfgs...) {
+		members[hosts[i]] = m
+	}
+	restart := func(all []string, those ...string) {
+		for _, host := range those {
+			if m := members[host]; m != nil {
+				require.NoError(t, m.Stop(t.Context()))
+			}
+			members[host] = s.start(t, configure(host, all))
+		}
+		for _, host := range all {
+			knows(t, members[host], len(all))
+			call(t, members[host], "x")
+		}
+	}
+	restart(hosts, hosts...)
+	require.NoError(t, members[hosts[0]].Stop(t.Context()))
+	restart(hosts[1:], hosts[1:]...)
+}
+
 // Neighbouring ports share the shards evenly.
 func TestNeighbouringPortsShareTheShardsEvenly(t *testing.T) {
 	var v view.View

@@ -182,7 +182,7 @@ func (c Config) validate() error {
 		}
 	}
 	if own := cmp.Or(c.Advertise, c.Listen); len(c.Hosts) > 0 && !slices.Contains(c.Hosts, own) {
-		wrong("hosts: %q is not among them: list the address of this member, which is advertise, or listen", own)
+		wrong("hosts: %q, which is advertise or listen, is not among them", own)
 	}
 	switch {
 	case len(c.Hosts) < 2 || c.Directory != "":

@@ -55,12 +55,11 @@ func newEtcd(c *Config, tell func(any)) (*etcd, error) {
 		})},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("cluster: etcd: %w", err)
+		return nil, fmt.Errorf("cluster: etcd at %s: %w", strings.Join(c.Etcd.Endpoints, ", "), err)
 	}
 	e := &etcd{cfg: c, client: client, tell: tell, prefix: c.Etcd.Prefix + "/" + c.Name + "/"}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
-	first := "etcd must answer"
-	e.trouble.Store(&first)
+	e.mustAnswer(nil)
 	return e, nil
 }
 
@@ -78,13 +77,21 @@ func (e *etcd) ask(number uint64, q *view.Request) {
 			return err
 		})
 		if err != nil {
-			trouble := "etcd must answer: " + err.Error()
-			e.trouble.Store(&trouble)
+			e.mustAnswer(err)
 			return
 		}
 		e.trouble.Store(nil)
 		e.tell(&node.Answered{Number: number, Answer: a})
 	})
+}
+
+// mustAnswer stores what lacks returns.
+func (e *etcd) mustAnswer(err error) {
+	trouble := "etcd must answer at " + strings.Join(e.cfg.Etcd.Endpoints, ", ")
+	if err != nil {
+		trouble += ": " + err.Error()
+	}
+	e.trouble.Store(&trouble)
 }
 
 // viewKey returns the key of the view.

@@ -85,7 +85,7 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 	var err error
 	if m.supervisor, err = supervisor.Start(system, m.supervisorConfig(placement)); err != nil {
 		m.disconnect()
-		return nil, fmt.Errorf("cluster: the supervisor, with member %q as its name: %w", cfg.Member, err)
+		return nil, fmt.Errorf("cluster: member %q: %w", cfg.Member, err)
 	}
 	joined := make(chan error, 1)
 	pid, err := node.Start(m.nodeConfig(placement, func(err error) {
@@ -113,7 +113,7 @@ func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member,
 func (m *Member) connect() error {
 	listener, err := net.Listen("tcp", m.cfg.Listen)
 	if err != nil {
-		return fmt.Errorf("cluster: the member cannot join: %w", err)
+		return fmt.Errorf("cluster: listen: %w", err)
 	}
 	w, begin, err := m.cfg.newWitness(m.logger, m.tell)
 	if err != nil {

@@ -87,7 +87,7 @@ func TestMemberThatCannotJoinSaysWhy(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	servers := supervisor.Config{Servers: []supervisor.Server{{Name: "s", URL: "http://127.0.0.1:1"}}}
 	for want, cfg := range map[string]cluster.Config{
-		"cannot join: listen ":     {Supervisor: servers, Listen: taken.Addr().String(), InProcess: cluster.NewInProcess()},
+		"cluster: listen: ":        {Supervisor: servers, Listen: taken.Addr().String(), InProcess: cluster.NewInProcess()},
 		file + ": not a directory": {Supervisor: servers, Listen: hosts[0], Hosts: hosts, Directory: file},
 	} {
 		m, err := cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
@@ -119,7 +119,7 @@ func TestSecondStartOfAHostIsRefused(t *testing.T) {
 	written, err := os.ReadFile(files[0])
 	require.NoError(t, err)
 	_, err = cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
-	require.ErrorContains(t, err, "cannot join: listen ")
+	require.ErrorContains(t, err, "cluster: listen: ")
 	left, err := os.ReadFile(files[0])
 	require.NoError(t, err)
 	require.Equal(t, written, left)
@@ -138,7 +138,7 @@ func TestMisuseIsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "system: is nil")
 	cfg.Member = "a\n"
 	_, err = cluster.Start(t.Context(), actor.NewActorSystem(), cfg)
-	require.ErrorContains(t, err, `with member "a\n" as its name`)
+	require.ErrorContains(t, err, `member "a\n": supervisor: name: has`)
 	m := s.start(t, inProcess(cluster.NewInProcess(), "a"))
 	//nolint:staticcheck // what a user may do
 	require.ErrorContains(t, m.Stop(nil), "the context is nil")
@@ -292,7 +292,7 @@ func TestStartEndsWithItsContextWhileEtcdIsSilent(t *testing.T) {
 	m, err := cluster.Start(ctx, actor.NewActorSystem(), cfg)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Nil(t, m)
-	require.ErrorContains(t, err, "etcd must answer")
+	require.ErrorContains(t, err, "etcd must answer at http://"+silent.Addr().String())
 	require.Less(t, time.Since(began), 5*time.Second)
 	again, err := net.Listen("tcp", cfg.Listen)
 	require.NoError(t, err, "the port is free again")

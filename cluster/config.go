@@ -19,27 +19,27 @@ import (
 )
 
 // Config is the configuration of a member. The zero value of most fields is useful. Start
-// copies it. Addresses have names or IP addresses, such as "[::1]:8090".
+// copies it: what it points to is read-only from then on. Addresses have names or IP addresses, such as "[::1]:8090".
 type Config struct {
 	// Supervisor is the configuration of the member's own supervisor. Its Name is replaced by
-	// Member. The members may share a Store: give each member a value of its own that leads to the
-	// same records, such as those of package cluster/etcdstore.
+	// Member. Members share a Store if each has a value that leads to the same records, such as
+	// one of package cluster/etcdstore. Close it after Stop.
 	Supervisor supervisor.Config
 
-	// Name is the name of the cluster. Members of other clusters are ignored. Defaults to
+	// Name is the name of the cluster. Members of other clusters are refused. Defaults to
 	// "mcpactor".
 	Name string
 	// Member is the name of this member in replies, events and snapshots. It must be unique
 	// in the cluster. Defaults to the address at which others reach it.
 	Member string
 	// Listen is the host and port that other members connect to. With port 0, a free port is
-	// used. Defaults to "127.0.0.1:0".
+	// used. Defaults to "127.0.0.1:0", or to the only one of Hosts.
 	Listen string
 	// Advertise is the host and port under which other members reach Listen, if they differ.
 	// Defaults to Listen. It is required if Listen is on all interfaces, such as ":8090".
 	Advertise string
-	// TLS secures the connections between members, in both directions. Defaults to nil: members connect on one
-	// machine only, Listen and Advertise must be on its loopback interface, and a warning is logged.
+	// TLS secures the connections between members, in both directions. Defaults to nil: Listen and
+	// Advertise must be on the loopback interface, and a warning is logged.
 	TLS *TLS
 
 	// Hosts are the hosts and ports of all members, this one included, in the same order on all of them. Together
@@ -60,11 +60,11 @@ type Config struct {
 
 	// Shards is the number of shards that keys belong to. A shard is what moves between members.
 	// It must be the same on all members. Defaults to 4096, for up to 100 members: docs/cluster.md
-	// says how many suit more.
+	// has it for more.
 	Shards int
-	// Lease is how long a member may act, counted from a question that Hosts or Etcd then answer. It
-	// asks four times in each lease. It should be the same on all members: restart them one after the other to change it.
-	// Defaults to 2 s. A single host needs no lease.
+	// Lease is how long a member may act after it has sent a renewal that Hosts or Etcd answer. It sends four in
+	// each lease. A shorter one has dead members replaced sooner, and needs a faster network and disk. It should
+	// be the same on all members: to change it, restart them one after the other. Defaults to 2 s. A single host needs no lease.
 	Lease time.Duration
 }
 
@@ -77,7 +77,8 @@ type Etcd struct {
 	// TLS configures the connections to endpoints that begin with https. Defaults to nil: the
 	// authorities of the system, and no client certificate.
 	TLS *tls.Config
-	// Username and Password are the credentials, or empty. Prefer client certificates.
+	// Username and Password are the credentials, or empty. With them, Start fails if etcd does not
+	// answer within 5 s. Prefer client certificates.
 	Username, Password string
 }
 

@@ -27,13 +27,14 @@
 //  3. Commands for many keys reach all members. Closing a scope, a server, a pattern or
 //     everything, Bind, CancelScope, Forget and Inspect do so; [messages.Closed] and
 //     [messages.Snapshot] name the members that did not answer. The caps are those of each
-//     member. (In internal/node TestCommandsToAllMembers; TestCancelScopeReachesAllMembers)
+//     member. (In internal/node TestCommandsToAllMembers; TestCancelScopeReachesAllMembers;
+//     TestBoundScopeEndsWithItsOwner)
 //  4. Sessions move with a store. Members that share a store ([supervisor.Config.Store])
 //     resume the MCP sessions of each other: a key that moves keeps its session id and its
 //     state, and generations grow across members. Without a store a key that moves gets a new
-//     MCP session, and counts its generations anew on each member. (In internal/node
+//     MCP session, and each member counts its generations. (In internal/node
 //     TestMCPSessionsMoveWithASharedStore; in this package
-//     TestMemberThatLeavesHandsItsSessionsOver)
+//     TestMemberThatLeavesHandsItsSessionsOver; in tests/cluster TestRollingRestartLosesNothing)
 //  5. No two members act for a key at the same time, whichever links are cut. The next section says why. (In internal/node
 //     TestEveryCut; TestSimulation; in tests/cluster TestMemberThatIsRemovedInItsPauseIsFenced)
 //  6. Who is not a member changes nothing, learns nothing, and makes no member dial. Whatever crosses says the name of the cluster
@@ -46,10 +47,9 @@
 //
 // # Why two members never act for one key
 //
-// To act for a key is to dial, to start a call, or to write to the store in its name, or to delete there. A member looks at its
-// lease right before each of these. The time in which two members may act for a key by what they see is zero, under the
-// conditions below. A dial, a call, a write or a deletion that was begun before may still take effect after the next owner has
-// begun.
+// To act for a key is to dial, to start a call, or to write or delete in the store in its name. A member looks at its
+// lease right before each of these. Under the conditions below, no two members act for a key at the same time. What one of them has
+// begun may still take effect after the next owner has begun.
 //
 //  1. The witness, which is etcd or the hosts with raft, does the requests of all members in one order, and each view follows from
 //     the one before. (In internal/quorum TestHostsAgreeOnTheOrderOfRequests; TestAnsweredRequestsLast;
@@ -71,7 +71,8 @@
 //     made before the member was removed never acts again. (In internal/lease TestFencedMemberStartsNothing;
 //     TestFencedMemberStoresNothing; TestFencedMemberClosesNoSessionThatAnotherOneMayHave)
 //  8. Any links may be cut, for any time and in one direction only: those between members, and those to the witness. (In
-//     internal/node TestEveryCut: all 4,096 sets of links of three members and etcd, and all 64 of three hosts)
+//     internal/node TestEveryCut: with -simulation.cuts=1, all 4,096 sets of links of three members and etcd, and all 64 of three
+//     hosts)
 //  9. Members may be paused, and the witness may hang, because an answer that comes late counts for nothing. (In internal/view
 //     TestLateAnswerCountsForNothing; in internal/node TestNobodyIsRemovedWhileEtcdHangs;
 //     TestMembersWithoutAnAnswerOfTheWitnessAreFenced)
@@ -85,17 +86,14 @@
 // acknowledged, because it has lost its data, or was restored from a backup: two members may then act for a key, for up to a lease.
 // A member that sees a view that does not follow its last one drops its sessions, and joins anew. (In internal/view
 // TestMemberJoinsAnewWhenTheWitnessHasLostViews; in internal/node TestMembersJoinAnewWhenEtcdHasLostViews; in tests/cluster
-// TestMembersJoinAnewWhenEtcdHasLostItsData) There is no setting with which members
-// act without the witness. A single configured host needs no lease, because nobody can remove it. (In internal/lease
+// TestMembersJoinAnewWhenEtcdHasLostItsData) A single host needs no lease, because nobody can remove it. (In internal/lease
 // TestLeaseOfTheOnlyHostDoesNotRunOut; in tests/cluster TestOnlyHostIsNotFencedByItsPause)
 //
 // # What is used of Proto.Actor
 //
-// Members use the actors of Proto.Actor, and neither its cluster nor its remote package: no part of these is started, or linked
-// (TestNothingOfTheEnginesClusterIsLinked). They would bring a member list, gossip, activations and connections, which follow
-// other rules than the view. With the membership of these packages, two members acted for one key in 243 of the 4,096 cuts. (In
-// commit d330122, go -C cluster test -v -run '^TestEveryCut$' ./internal/node -simulation.cuts=1 prints this number.) Rendezvous
-// hashing over the view takes 60 lines in internal/view, and the streams between members are a service of gRPC.
+// Members use the actors of Proto.Actor, and link neither its cluster nor its remote package
+// (TestNothingOfTheEnginesClusterIsLinked). With the membership of these, two members acted for one key in 243 of the 4,096 cuts. (In
+// commit d330122, go -C cluster test -v -run '^TestEveryCut$' ./internal/node -simulation.cuts=1 prints this number.)
 //
 // # What does not cross
 //
@@ -105,8 +103,6 @@
 // owners and subscribers of operations, [messages.Bind] and [messages.Tail] may be on any
 // member. Subscriptions, roots, the log level, pins and tails of a session end when its key
 // moves.
-//
-// All members must have the same servers and the same [Config.Shards].
 //
 // # Concurrency
 //

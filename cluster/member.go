@@ -49,10 +49,9 @@ type Member struct {
 	done     chan struct{}  // closed when the node has left, but for the last member
 }
 
-// Start starts a supervisor in an actor system, and joins the cluster. It returns when the
-// member has joined: with [Config.Hosts], that is when enough of them have
-// started. If ctx ends before, it stops what it has started. The error names the invalid fields of
-// cfg.
+// Start starts a supervisor in an actor system, and returns when the member has joined the
+// cluster: with [Config.Hosts], when enough of them run. If ctx ends before, it stops what it has started,
+// and the error says what the member has waited for. Later, ctx has no effect. An error of cfg names the fields.
 func Start(ctx context.Context, system *actor.ActorSystem, cfg Config) (*Member, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.validate(); err != nil {
@@ -273,9 +272,9 @@ func (m *Member) Servers() []string { return m.supervisor.Servers() }
 func (m *Member) System() *actor.ActorSystem { return m.system }
 
 // Subscribe has handle called with each event of all members, in the order of each session,
-// until cancel is called. Stamp.Supervisor names the member. Handles are called one after the other. A slow
-// one delays no session, but the other handles, and all miss events while more than 16,384 wait. A member
-// that cannot be reached fast enough misses events as well.
+// until cancel is called. Stamp.Supervisor names the member. Handles are called one after the other: a slow
+// one delays the others, but no session, and all miss events while more than 16,384 wait. Events of a member that
+// is not reached fast enough are missed as well.
 func (m *Member) Subscribe(handle func(messages.Event)) (cancel func()) {
 	return m.subscribers.add(handle)
 }
@@ -290,9 +289,9 @@ func (m *Member) watch(put func(messages.Event)) (end func()) {
 	}
 }
 
-// Members returns the members that this one knows, sorted by name. Their counts are zero: see
-// [messages.Inspect] for these. Answered is true for members that were heard of lately, and for this one
-// while it is in the view and has its lease: without it, its calls wait.
+// Members returns the members in the view of this one, sorted by name, and nothing after Stop. Their counts are
+// zero: see [messages.Inspect] for these. Answered is true for members that were heard in the last two leases, and for
+// this one while it is in the view and has its lease: otherwise its calls wait.
 func (m *Member) Members() []messages.MemberSnapshot {
 	box := clusterapi.NewFuture(m.system, nil)
 	defer box.Close()
@@ -304,10 +303,10 @@ func (m *Member) Members() []messages.MemberSnapshot {
 }
 
 // Stop leaves the cluster, and stops the supervisor. Calls that run have the drain timeout.
-// Calls that wait go to the members that own their keys then. With a shared store, MCP
-// sessions stay open for these members; the last member closes them, unless
-// [supervisor.Config.LeaveOpen] says otherwise. If ctx ends before, Stop no longer waits for
-// calls, and tells the others within five seconds and a lease. The error is that of [supervisor.Supervisor.Stop]: it names
+// Calls that wait go to the next owners of their keys. With a shared store, MCP
+// sessions stay open for these; the last member closes them, unless
+// [supervisor.Config.LeaveOpen] is set. If ctx ends before, Stop waits for no call, and up to five seconds and a lease
+// for the others. The error is that of [supervisor.Supervisor.Stop]: it names
 // the sessions that could not be closed. Stop may be called more than once. After it, another member may have the name.
 func (m *Member) Stop(ctx context.Context) error {
 	if ctx == nil {

@@ -17,15 +17,15 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// TLS has the files for mutual TLS between members, in PEM. They are read again for each connection: replace
-// them, and those that are made from then on use the new ones. Files that are not valid are logged, and not used.
+// TLS has the files for mutual TLS between members, in PEM. They are read for each connection, so that they can be
+// replaced. While they are not valid, an error is logged, and the last valid ones are used.
 type TLS struct {
 	// CertFile and KeyFile are the certificate of this member and its key. The certificate needs the
 	// host of Config.Advertise as a subject alternative name, and the extended key usages
 	// serverAuth and clientAuth.
 	CertFile, KeyFile string
-	// CAFile has the authorities that sign the certificates of members. A member also needs the host at which the
-	// cluster lists it in its certificate: who has another certificate of these authorities is refused.
+	// CAFile has the authorities that sign the certificates of members. Others with such a certificate are
+	// refused, unless it is for the host of a member.
 	CAFile string
 }
 

@@ -38,14 +38,14 @@ func (c *Config) newWitness(logger zerolog.Logger, tell func(any)) (w witness, b
 	}
 }
 
-// InProcess is the witness of members of one process, for tests. They still talk to each other over
+// InProcess keeps the list of the members of one process, for tests. They still talk to each other over
 // loopback.
 type InProcess struct {
 	mu        sync.Mutex
 	registers map[string]*view.Register // by the name of the cluster
 }
 
-// NewInProcess returns a witness of a cluster without members.
+// NewInProcess returns one without members.
 func NewInProcess() *InProcess { return &InProcess{registers: map[string]*view.Register{}} }
 
 // shared is the use of a witness by one member.

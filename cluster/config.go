@@ -70,7 +70,7 @@ type Config struct {
 
 // Etcd configures a cluster whose members are known to etcd. While etcd does not answer, calls wait.
 type Etcd struct {
-	// Endpoints are the URLs of etcd.
+	// Endpoints are the URLs of the servers of etcd. A member asks one of them, until that does not answer.
 	Endpoints []string
 	// Prefix is the prefix of the keys. Defaults to "/mcpactor/clusters".
 	Prefix string

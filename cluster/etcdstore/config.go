@@ -19,7 +19,8 @@ const defaultPrefix = "/mcpactor/sessions/"
 
 // Config is the configuration of a [Store]. Endpoints or Client is required.
 type Config struct {
-	// Endpoints are the addresses of the etcd servers, such as "https://etcd-1:2379".
+	// Endpoints are the addresses of the etcd servers, such as "https://etcd-1:2379". One of them is asked, until it does not answer
+	// in 0.9 s, or fails.
 	Endpoints []string
 	// TLS is the configuration of connections to the servers: the CA that signed their
 	// certificates, and the client's certificate if they ask for one. Nil means without TLS,

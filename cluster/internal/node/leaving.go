@@ -98,9 +98,10 @@ func (l *leaving) finish(dropping bool) {
 	if !l.begun || l.left {
 		return
 	}
-	if (l.members.inside() && l.cfg.Lease.Held() || dropping) && time.Now().Before(l.leftAt) {
+	waits := dropping || l.members.keeper.Joins()
+	if (l.members.inside() && l.cfg.Lease.Held() || waits) && time.Now().Before(l.leftAt) {
 		self, _ := l.members.keeper.View().Member(l.members.id)
-		if dropping || !self.Leaving || len(l.routing.exchanges)+len(l.serving.all) > 0 || l.shards.Releasing() || !l.members.linksIdle() {
+		if waits || !self.Leaving || len(l.routing.exchanges)+len(l.serving.all) > 0 || l.shards.Releasing() || !l.members.linksIdle() {
 			return
 		}
 	}

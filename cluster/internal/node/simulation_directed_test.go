@@ -50,6 +50,20 @@ func TestOneOfTwoMembersThatDoNotReachEachOtherGoes(t *testing.T) {
 	})
 }
 
+// A member that leaves after it has asked to be one becomes one, and leaves at once: the others do not wait for the end of its lease.
+func TestMemberThatLeavesWhileItJoinsLeaves(t *testing.T) {
+	inSimulation(t, config{etcd: true, members: 2, fast: true}, func(s *simulation) {
+		s.spawn("c")
+		c := s.byName("c")
+		for !c.node.members.keeper.Joins() && s.Intact() {
+			s.step(time.Now().Add(time.Second))
+		}
+		c.leave()
+		s.await(clusterLease/2, "it has left", func() bool { return c.left && len(s.etcd.register.View.Members) == 2 })
+		s.await(clusterLease/2, "the others know that", s.stable)
+	})
+}
+
 // Without an answer of etcd nobody acts, and nobody is removed.
 func TestNobodyIsRemovedWhileEtcdHangs(t *testing.T) {
 	inSimulation(t, config{etcd: true, members: 3, fast: true}, func(s *simulation) {

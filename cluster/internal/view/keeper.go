@@ -77,6 +77,9 @@ func (k *Keeper) Leave() { k.leaves = true }
 // Depart says whether nothing is left of the member: it leaves the view.
 func (k *Keeper) Depart(is bool) { k.gone = is }
 
+// Joins reports whether the member may be in the next view: it has asked for that.
+func (k *Keeper) Joins() bool { return !k.inside && k.asked != nil && k.asked.Next != nil }
+
 // View returns the last view that is known.
 func (k *Keeper) View() View { return k.last.View }
 

@@ -162,11 +162,12 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (messages.Result, 
 	if c.term.held() || c.term.await(ctx) {
 		return c.Conn.Do(ctx, op)
 	}
-	fate := mcpbridge.Alive
 	if c.term.over() {
-		fate = mcpbridge.Broken
+		return nil, &mcpbridge.Error{Class: mcpbridge.NotSent, Session: mcpbridge.Broken, Detail: ErrFenced.Error(), Err: ErrFenced}
 	}
-	return nil, &mcpbridge.Error{Class: mcpbridge.NotSent, Session: fate, Detail: ErrFenced.Error(), Err: ErrFenced}
+	e := mcpbridge.AsError(errors.Join(ctx.Err(), ErrFenced))
+	e.Sent, e.Detail = false, ErrFenced.Error()
+	return nil, e
 }
 
 // Close ends the session. If another member may have resumed it, it waits for the lease, and ends only the transport if

@@ -200,7 +200,7 @@ func TestFencedMemberStartsNothing(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err = conn.Do(ctx, &messages.Ping{})
-		requireFenced(err, mcpbridge.NotSent, mcpbridge.Alive)
+		requireFenced(err, mcpbridge.Deadline, mcpbridge.Alive)
 		require.Equal(t, 1, i.calls)
 		time.AfterFunc(time.Second, func() { l.Renew(l.Now()) })
 		_, err = conn.Do(t.Context(), &messages.Ping{})

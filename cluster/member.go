@@ -25,6 +25,9 @@ import (
 // errNoContext is the error for a nil context.
 var errNoContext = errors.New("cluster: the context is nil: use context.Background")
 
+// errUnheard is the error of a member with a store that has left without an answer of the witness.
+var errUnheard = errors.New("cluster: etcd, or the hosts, did not answer: if this was the last member, sessions that only the store knows are left on their servers")
+
 // The two modules are of one version: see package clusterapi.
 const _ = clusterapi.Revision1
 
@@ -307,7 +310,8 @@ func (m *Member) Members() []messages.MemberSnapshot {
 // sessions stay open for these; the last member closes them, unless
 // [supervisor.Config.LeaveOpen] is set. If ctx ends before, Stop waits for no call, and up to five seconds and a lease
 // for the others. The error is that of [supervisor.Supervisor.Stop]: it names
-// the sessions that could not be closed. Stop may be called more than once. After it, another member may have the name.
+// the sessions that could not be closed. With a shared store, it also says so if the member cannot know whether it was the last
+// one. Stop may be called more than once. After it, another member may have the name.
 func (m *Member) Stop(ctx context.Context) error {
 	if ctx == nil {
 		return errNoContext
@@ -343,6 +347,9 @@ func (m *Member) Stop(ctx context.Context) error {
 	defer cancel()
 	m.witness.leave(bounded)
 	m.closed.Do(m.disconnect)
+	if m.lease.Abandoned() && m.cfg.Supervisor.Store != nil && !m.cfg.Supervisor.LeaveOpen {
+		err = errors.Join(err, errUnheard)
+	}
 	return err
 }
 

@@ -3,6 +3,7 @@
 package cluster_test
 
 import (
+	"net"
 	"testing"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -10,8 +11,10 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	mcpcluster "github.com/mcpactor/mcpactor/cluster"
+	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/cluster/etcdserver"
+	"github.com/mcpactor/mcpactor/tests/cluster/mcpserver"
 )
 
 // When a server of etcd does not answer, a member renews its lease with another one from then on.
@@ -36,4 +39,36 @@ func TestServerOfEtcdThatDoesNotAnswerIsLeft(t *testing.T) {
 		require.NoError(t, m.Stop(t.Context()))
 		require.LessOrEqual(t, requests.Load(), int64(1))
 	}
+}
+
+// A member that etcd does not answer cannot know whether it is the last one, and closes no session that only the store knows.
+func TestStopWithoutAnAnswerOfEtcdSaysWhatMayBeLeft(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	server := mcpserver.Start(listener)
+	t.Cleanup(func() { require.NoError(t, server.Close()) })
+	etcd, records := etcdserver.Start(t), new(resume.Memory)
+	start := func(leaveOpen bool) *mcpcluster.Member {
+		m, err := mcpcluster.Start(t.Context(), actor.NewActorSystem(), mcpcluster.Config{
+			Supervisor: supervisor.Config{Servers: []supervisor.Server{{Name: "s", URL: server.URL()}}, Store: records, LeaveOpen: leaveOpen},
+			Etcd:       mcpcluster.Etcd{Endpoints: []string{"http://" + etcd.Endpoint()}},
+			Lease:      lease / 4,
+		})
+		require.NoError(t, err)
+		return m
+	}
+	first := start(true)
+	_, err = first.Client().Open(t.Context(), "s", "")
+	require.NoError(t, err)
+	require.NoError(t, first.Stop(t.Context()))
+	last := start(false)
+	etcd.Stop()
+	for range 2 {
+		require.ErrorContains(t, last.Stop(t.Context()), "sessions that only the store knows")
+	}
+	require.Equal(t, 1, server.Live())
+
+	require.NoError(t, etcd.Start())
+	require.NoError(t, start(false).Stop(t.Context()))
+	require.Zero(t, server.Live())
 }

@@ -77,6 +77,9 @@ func (l *Lease) Abandon() {
 	l.End()
 }
 
+// Abandoned reports whether Abandon was called.
+func (l *Lease) Abandoned() bool { return l.left.Load() }
+
 // changed wakes who waits. The caller has the mutex.
 func (l *Lease) changed() {
 	close(l.change)
@@ -177,7 +180,7 @@ func (c *conn) Close(ctx context.Context) error {
 		return c.Conn.Close(ctx)
 	}
 	err := c.Detach(ctx)
-	if !c.term.over() || c.term.lease.left.Load() { // otherwise the session is another member's
+	if !c.term.over() || c.term.lease.Abandoned() { // otherwise the session is another member's
 		err = cmp.Or(err, ErrFenced)
 	}
 	return err

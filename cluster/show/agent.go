@@ -17,10 +17,8 @@ import (
 //	resting ──next──▶ waiting ──reply──▶ resting … ──finish──▶ finished
 type agent struct {
 	number   int
-	gateway  *actor.PID
+	member   *actor.PID
 	verifier *verifier
-	random   *rand.Rand
-	pause    time.Duration
 	done     func()
 
 	calls  int
@@ -32,6 +30,9 @@ type (
 	next   struct{} // starts the next call
 	finish struct{} // ends the agent after its last reply
 )
+
+// pauseTime is how long an agent rests between two calls, in the mean.
+const pauseTime = 100 * time.Millisecond
 
 // Receive makes calls and takes replies.
 func (a *agent) Receive(c actor.Context) {
@@ -60,7 +61,7 @@ func (a *agent) call(c actor.Context) {
 	a.calls++
 	id := fmt.Sprintf("%d-%d", a.number, a.calls)
 	tool := "add"
-	if a.random.IntN(4) == 0 {
+	if rand.IntN(4) == 0 {
 		tool = "total"
 	}
 	op := &messages.CallTool{
@@ -68,8 +69,8 @@ func (a *agent) call(c actor.Context) {
 		Params: &mcp.CallToolParams{Name: tool, Arguments: counterArguments{Call: id}},
 	}
 	op.ID = id
-	a.verifier.sent(id, tool == "total")
-	c.Request(a.gateway, op)
+	a.verifier.sent(op)
+	c.Request(a.member, op)
 }
 
 // rest waits for a random time before the next call.
@@ -78,8 +79,8 @@ func (a *agent) rest(c actor.Context) {
 		a.done()
 		return
 	}
-	pause := a.pause/2 + time.Duration(a.random.Int64N(int64(a.pause)))
-	if a.random.IntN(12) == 0 { // a long pause, in which other sessions use the slot
+	pause := pauseTime/2 + rand.N(pauseTime)
+	if rand.IntN(12) == 0 { // a long pause, in which other sessions use the slot
 		pause *= 20
 	}
 	root, self := c.ActorSystem().Root, c.Self()

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"runtime"
 	"time"
 )
 
@@ -30,38 +29,12 @@ func printClaims(out io.Writer, claims []claim) (hold bool) {
 	return hold
 }
 
-// within reports whether f returns within a limit.
-func within(limit time.Duration, f func()) bool {
-	done := make(chan struct{})
-	go func() { defer close(done); f() }()
-	select {
-	case <-done:
-		return true
-	case <-time.After(limit):
-		return false
+// violation adds an error to violations, if it is one.
+func violation(all []string, err error) []string {
+	if err != nil {
+		all = append(all, err.Error())
 	}
-}
-
-// goroutinesLeft waits up to three seconds until there are no more goroutines than before,
-// and describes the surplus.
-func goroutinesLeft(before int) (left []string) {
-	for range 150 {
-		if runtime.NumGoroutine() <= before {
-			return nil
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	stacks := make([]byte, 64<<10)
-	stacks = stacks[:runtime.Stack(stacks, true)]
-	return []string{fmt.Sprintf("%d goroutines more than before\n%s", runtime.NumGoroutine()-before, stacks)}
-}
-
-// calls returns a number of calls in words.
-func calls(n int) string {
-	if n == 1 {
-		return "1 call"
-	}
-	return fmt.Sprint(n, " calls")
+	return all
 }
 
 func short(d time.Duration) time.Duration { return d.Round(time.Millisecond) }

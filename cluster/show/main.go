@@ -15,15 +15,15 @@ import (
 )
 
 func main() {
-	if config := os.Getenv(memberVar); config != "" { // the show starts itself as its members
-		if runMember(config, os.Stdin, os.Stdout) != nil {
-			os.Exit(1) // the show has got the error
+	if config := os.Getenv(memberVar); config != "" { // the show starts itself as the other members
+		if err := runMember(config, os.Stdin); err != nil {
+			fmt.Fprintln(os.Stderr, "show: a member:", err)
+			os.Exit(1)
 		}
 		return
 	}
 	var o options
 	flag.IntVar(&o.agents, "agents", 24, "number of agents, from 3 to 1000")
-	flag.Uint64Var(&o.seed, "seed", 0, "seed for the choices of the agents; 0 picks one")
 	flag.StringVar(&o.listen, "listen", "", "serve a page that shows the members and their sessions live, at an address such as 127.0.0.1:8080,\n"+
 		"and repeat the show until Ctrl-C stops it; the page has no authentication, and can close sessions")
 	flag.Parse()

@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,16 +18,17 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
 
+	"github.com/mcpactor/mcpactor/cluster"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
-	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/supervisor/debug"
 )
 
 // options are the options of the show.
 type options struct {
 	agents int
-	seed   uint64
 	listen string // the address of the page, or empty
 }
 
@@ -36,7 +36,7 @@ const (
 	// callLimit is the deadline of each call. At the end the show waits for the last
 	// replies a second longer.
 	callLimit = 10 * time.Second
-	// stopLimit is how long closing the sessions may take.
+	// stopLimit is how long closing the sessions may take, and the leave of a member.
 	stopLimit = 10 * time.Second
 	// actLimit bounds each wait of the show for something to happen.
 	actLimit = 20 * time.Second
@@ -51,16 +51,17 @@ var errViolated = errors.New("a claim does not hold")
 
 // run runs the show until its end or until ctx ends. It fails if a claim does not hold.
 func (o options) run(ctx context.Context, out, log io.Writer) error {
-	if o.seed == 0 {
-		o.seed = rand.Uint64N(1_000_000) + 1
-	}
-	before := runtime.NumGoroutine()
+	before := goleak.IgnoreCurrent()
 	s, err := newShow(o, out, log)
 	if err != nil {
 		return err
 	}
 	claims := s.run(ctx)
-	claims = append(claims, claim{"no goroutine was left over", goroutinesLeft(before)})
+	var left []string
+	if err := goleak.Find(before, throttles); err != nil {
+		left = append(left, err.Error())
+	}
+	claims = append(claims, claim{"no goroutine was left over", left})
 	s.report(out)
 	if !printClaims(out, claims) {
 		return errViolated
@@ -68,20 +69,25 @@ func (o options) run(ctx context.Context, out, log io.Writer) error {
 	return nil
 }
 
-// show has the servers, the members and the agents.
+// throttles are goroutines of Proto.Actor that end by themselves later, and that nobody can end before.
+var throttles = goleak.IgnoreAnyFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1")
+
+// show has the servers, the members and the agents. Member a runs in this process, as in a program with agents, and the others
+// in processes of their own.
 type show struct {
 	options
 	out        io.Writer
-	log        io.Writer // of the members
+	log        io.Writer // of the other members
 	began      time.Time
 	server     *mcpServer
-	store      *http.Server
+	memory     resume.Memory
+	store      *http.Server // leads to memory
+	page       *http.Server // nil without one
 	verifier   *verifier
-	gateway    *gateway
-	configs    []memberConfig
-	members    []*process // in the order of configs
-	started    []*process // all
-	system     *actor.ActorSystem
+	configs    map[string]memberConfig // of all members, by name
+	member     *cluster.Member         // a; nil until it has joined
+	others     map[string]*process     // that run, or that have left
+	started    []*process              // all
 	agents     []*actor.PID
 	unfinished sync.WaitGroup // agents
 	moves      []string       // recovery times in words, for the report
@@ -92,18 +98,20 @@ type show struct {
 // newShow starts the MCP server and the store, and chooses the addresses of the
 // members.
 func newShow(o options, out, log io.Writer) (*show, error) {
-	s := &show{options: o, out: zerolog.SyncWriter(out), log: zerolog.SyncWriter(log), began: time.Now(), verifier: newVerifier()}
-	s.gateway = newGateway(o.seed, func(scope string, f *messages.Failure) {
+	s := &show{
+		options: o, out: zerolog.SyncWriter(out), log: zerolog.SyncWriter(log), began: time.Now(),
+		configs: map[string]memberConfig{}, others: map[string]*process{},
+	}
+	s.verifier = newVerifier(func(scope string, f *messages.Failure) {
 		s.note(false, "a call of %s failed: %s, %s", scope, f.Code, f.Detail)
 	})
 	var hosts []string
-	for i, name := range []string{"a", "b", "c"} {
+	for i := range 3 {
 		listen, err := freeAddress(10000 * (i + 1))
 		if err != nil {
 			return nil, err
 		}
 		hosts = append(hosts, listen)
-		s.configs = append(s.configs, memberConfig{Name: name, Listen: listen})
 	}
 	var err error
 	if s.server, err = newMCPServer(s.verifier.executed); err != nil {
@@ -114,13 +122,11 @@ func newShow(o options, out, log io.Writer) (*show, error) {
 		s.server.close()
 		return nil, err
 	}
-	s.store = &http.Server{Handler: serveStore(new(resume.Memory))}
+	s.store = &http.Server{Handler: serveStore(&s.memory)}
 	go s.store.Serve(listener) //nolint:errcheck // Serve returns an error when the server is closed
-	for i := range s.configs {
-		c := &s.configs[i]
-		c.Hosts, c.Server, c.Store = hosts, s.server.url, "http://"+listener.Addr().String()
+	for i, name := range []string{"a", "b", "c"} {
+		s.configs[name] = memberConfig{Name: name, Listen: hosts[i], Hosts: hosts, Server: s.server.url, Store: "http://" + listener.Addr().String()}
 	}
-	s.configs[0].Page = o.listen
 	return s, nil
 }
 
@@ -146,10 +152,9 @@ func (s *show) run(ctx context.Context) []claim {
 			p.kill()
 		}
 	}()
-	s.note(true, "three processes join a cluster; %d agents, each with its own session; seed %d", s.options.agents, s.seed)
+	s.note(true, "three processes join a cluster; %d agents, each with its own session", s.options.agents)
 	s.note(false, "the members talk to each other over loopback, so that they need no TLS")
-	s.members = make([]*process, len(s.configs))
-	if s.startMembers(ctx, 0, 1, 2) && s.startAgents(ctx) {
+	if s.startMembers(ctx) && s.startAgents(ctx) {
 		s.acts(ctx)
 	}
 	return s.stop()
@@ -164,55 +169,64 @@ func (s *show) note(fault bool, format string, args ...any) {
 	fmt.Fprintf(s.out, "%6.2fs %s%s\n", time.Since(s.began).Seconds(), mark, fmt.Sprintf(format, args...))
 }
 
-// startMembers starts members, and waits until all members know each other.
-func (s *show) startMembers(ctx context.Context, which ...int) bool {
-	for _, i := range which {
-		p, err := startProcess(s.configs[i], s.log, s.gateway.answered, s.gateway.gone)
-		if err != nil {
-			return s.fail("member %s could not start: %v", s.configs[i].Name, err)
-		}
-		s.members[i] = p
-		s.started = append(s.started, p)
-	}
-	limited, cancel := context.WithTimeout(ctx, joinLimit)
-	defer cancel()
-	for _, i := range which {
-		page, err := s.members[i].waitJoined(limited)
-		if err != nil {
-			return ctx.Err() == nil && s.fail("%v", err)
-		}
-		if page != "" {
-			s.note(true, "the members and their sessions are shown at %s", page)
-		}
-	}
-	if !s.until(ctx, "all members know each other", func() bool {
-		for _, p := range s.members {
-			if !slices.Equal(namesOf(s.look(ctx, p)), []string{"a", "b", "c"}) {
-				return false
-			}
-		}
-		return true
-	}) {
+// startMembers starts the members, and serves the page.
+func (s *show) startMembers(ctx context.Context) bool {
+	if !s.start("b") || !s.start("c") {
 		return false
 	}
-	for _, i := range which {
-		s.gateway.add(s.members[i])
+	a := s.configs["a"]
+	var err error
+	if s.member, err = a.join(ctx, &s.memory); err != nil {
+		return ctx.Err() == nil && s.fail("member a: %v", err)
 	}
+	if s.listen != "" {
+		url, err := s.servePage()
+		if err != nil {
+			return s.fail("the page: %v", err)
+		}
+		s.note(true, "the members and their sessions are shown at %s", url)
+	}
+	return s.waitJoined(ctx, "b") && s.waitJoined(ctx, "c")
+}
+
+// start starts the process of a member.
+func (s *show) start(name string) bool {
+	p, err := startProcess(s.configs[name], s.log)
+	if err != nil {
+		return s.fail("member %s could not start: %v", name, err)
+	}
+	s.others[name] = p
+	s.started = append(s.started, p)
 	return true
+}
+
+// waitJoined waits until a member that was started has joined.
+func (s *show) waitJoined(ctx context.Context, name string) bool {
+	return s.until(ctx, "member "+name+" joins", func() bool { return s.idOf(name) != "" || !s.others[name].runs() }) &&
+		(s.others[name].runs() || s.fail("member %s has ended", name))
+}
+
+// servePage serves the debug page of member a, and returns its URL.
+func (s *show) servePage() (url string, err error) {
+	l, err := net.Listen("tcp", s.listen)
+	if err != nil {
+		return "", err
+	}
+	s.page = &http.Server{Handler: debug.New(s.member, debug.Config{Actions: l.Addr().(*net.TCPAddr).IP.IsLoopback()})}
+	go s.page.Serve(l) //nolint:errcheck // Serve returns an error when the server is closed
+	return "http://" + l.Addr().String() + "/", nil
 }
 
 // startAgents starts the agents, and waits until each has a session, and each member as well.
 // With few agents, all may belong to the same members: then it starts more.
 func (s *show) startAgents(ctx context.Context) bool {
-	s.system = actor.NewActorSystem(supervisor.WithSystemLogger(zerolog.Nop()))
-	gateway := s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return s.gateway }))
 	for range s.options.agents {
-		s.startAgent(gateway)
+		s.startAgent()
 	}
 	for {
 		var snap *messages.Snapshot
 		if !s.until(ctx, "every agent has a session", func() bool {
-			if s.gateway.known() == len(s.agents) {
+			if s.verifier.known() == len(s.agents) {
 				snap = s.inspect(ctx)
 			}
 			return snap != nil
@@ -223,19 +237,15 @@ func (s *show) startAgents(ctx context.Context) bool {
 			return true
 		}
 		s.note(false, "agent %d starts, because a member has no session", len(s.agents)+1)
-		s.startAgent(gateway)
+		s.startAgent()
 	}
 }
 
 // startAgent starts an agent.
-func (s *show) startAgent(gateway *actor.PID) {
-	number := len(s.agents) + 1
-	a := &agent{
-		number: number, gateway: gateway, verifier: s.verifier,
-		random: rand.New(rand.NewPCG(s.seed, uint64(number))), pause: 100 * time.Millisecond, done: s.unfinished.Done,
-	}
+func (s *show) startAgent() {
+	a := &agent{number: len(s.agents) + 1, member: s.member.PID(), verifier: s.verifier, done: s.unfinished.Done}
 	s.unfinished.Add(1)
-	s.agents = append(s.agents, s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a })))
+	s.agents = append(s.agents, s.member.System().Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return a })))
 }
 
 // acts shows what happens to the sessions when members come and go, until ctx ends or an act
@@ -258,19 +268,22 @@ func (s *show) acts(ctx context.Context) {
 
 // killMember kills member b.
 func (s *show) killMember(ctx context.Context) bool {
-	b := s.members[1]
-	s.note(true, "member b is killed with its %d sessions", s.gateway.expect("b"))
-	b.kill()
-	return s.waitMoved(ctx, b, "was killed")
+	s.note(true, "member b is killed with its %d sessions", s.verifier.expect("b"))
+	s.others["b"].kill()
+	return s.waitMoved(ctx, "was killed")
 }
 
 // restartMember starts member b again.
 func (s *show) restartMember(ctx context.Context) bool {
 	s.note(true, "member b starts again")
-	if !s.startMembers(ctx, 1) {
-		return false
-	}
-	return s.waitSessions(ctx, "b")
+	before := s.idOf("b") // one that was killed may not be removed yet
+	return s.start("b") && s.until(ctx, "member b joins", func() bool { return s.joinedSince("b", before) }) && s.waitSessions(ctx, "b")
+}
+
+// joinedSince reports whether a member has joined under another id.
+func (s *show) joinedSince(name, before string) bool {
+	now := s.idOf(name)
+	return now != "" && now != before
 }
 
 // waitSessions waits until a member that has joined has sessions.
@@ -287,77 +300,54 @@ func (s *show) pauseMember(ctx context.Context) bool {
 		s.note(false, "no member is paused: this system cannot pause a process")
 		return true
 	}
-	c := s.members[2]
-	before := idOf(s.look(ctx, c))
-	s.note(true, "member c is paused with its %d sessions", s.gateway.expect("c"))
+	c, before := s.others["c"].cmd.Process, s.idOf("c")
+	s.note(true, "member c is paused with its %d sessions", s.verifier.expect("c"))
 	began := time.Now()
-	if err := pauseProcess(c.cmd.Process); err != nil {
+	if err := pauseProcess(c); err != nil {
 		return s.fail("member c could not be paused: %v", err)
 	}
-	defer resumeProcess(c.cmd.Process) //nolint:errcheck // so that it can end
-	s.sleep(ctx, 200*time.Millisecond)
-	s.gateway.remove(c) // as a load balancer does that gets no answer
-	removed := s.until(ctx, "the others remove member c", func() bool { return !slices.Contains(namesOf(s.look(ctx, s.members[0])), "c") })
-	if removed {
-		s.note(false, "the others have removed it after %v; agents wait for %d calls that it has", short(time.Since(began)), s.gateway.given(c))
+	defer resumeProcess(c) //nolint:errcheck // so that it can end
+	if !s.until(ctx, "the others remove member c", func() bool { return s.idOf("c") == "" }) {
+		return false
 	}
-	if !removed || !s.waitMoved(ctx, c, "was paused") || !s.sleep(ctx, lease+time.Second-time.Since(began)) {
+	s.note(false, "the others have removed it after %v", short(time.Since(began)))
+	if !s.waitMoved(ctx, "was paused") || !s.sleep(ctx, lease+time.Second-time.Since(began)) {
 		return false
 	}
 	s.note(true, "member c runs again after %v: its lease of %v is over, so that it does nothing before it has joined again", short(time.Since(began)), lease)
 	began = time.Now()
-	if err := resumeProcess(c.cmd.Process); err != nil {
+	if err := resumeProcess(c); err != nil {
 		return s.fail("member c could not be resumed: %v", err)
 	}
-	if !s.until(ctx, "member c joins again", func() bool {
-		now := s.look(ctx, c)
-		return idOf(now) != before && len(namesOf(now)) == 3 && slices.Contains(namesOf(s.look(ctx, s.members[0])), "c")
-	}) {
+	if !s.until(ctx, "member c joins again", func() bool { return s.joinedSince("c", before) }) {
 		return false
 	}
 	s.note(false, "member c has dropped its sessions, and joined again after %v", short(time.Since(began)))
-	if !s.until(ctx, "the calls that member c had are answered", func() bool { return s.gateway.given(c) == 0 }) {
-		return false
-	}
-	s.note(false, "the calls that it had are answered after %v", short(time.Since(began)))
-	s.gateway.add(c)
 	return s.waitSessions(ctx, "c")
 }
 
 // leaveMember has member b leave.
 func (s *show) leaveMember(ctx context.Context) bool {
-	b := s.members[1]
-	s.note(true, "member b leaves, and hands over its %d sessions", s.gateway.expect("b"))
-	s.gateway.remove(b)
-	failures := s.failures()
-	if err := b.leave(); err != nil {
-		return s.fail("member b could not leave: %v", err)
+	s.note(true, "member b leaves, and hands over its %d sessions", s.verifier.expect("b"))
+	failures := s.verifier.failureCount()
+	if err := s.others["b"].leave(); err != nil {
+		return s.fail("%v", err)
 	}
-	if !s.waitMoved(ctx, b, "left") {
+	if !s.waitMoved(ctx, "left") {
 		return false
 	}
-	if now := s.failures(); now > failures {
-		s.failed = append(s.failed, fmt.Sprintf("%s failed while member b left", calls(now-failures)))
+	if now := s.verifier.failureCount(); now > failures {
+		s.fail("%d calls failed while member b left", now-failures)
 	}
 	return true
 }
 
-// failures returns how many calls have failed.
-func (s *show) failures() (n int) {
-	s.verifier.mu.Lock()
-	defer s.verifier.mu.Unlock()
-	for _, count := range s.verifier.failures {
-		n += count
-	}
-	return n
-}
-
 // waitMoved waits until the sessions of a member answer from others.
-func (s *show) waitMoved(ctx context.Context, from *process, what string) bool {
-	if !s.until(ctx, "the sessions answer from other members", func() bool { awaited, _ := s.gateway.moved(from); return awaited == 0 }) {
+func (s *show) waitMoved(ctx context.Context, what string) bool {
+	if !s.until(ctx, "the sessions answer from other members", func() bool { awaited, _ := s.verifier.moved(); return awaited == 0 }) {
 		return false
 	}
-	if _, waits := s.gateway.moved(from); len(waits) > 0 {
+	if _, waits := s.verifier.moved(); len(waits) > 0 {
 		text := fmt.Sprintf("their first calls took %v in the median, and %v at most", short(waits[len(waits)/2]), short(waits[len(waits)-1]))
 		s.note(false, "%d sessions answer from other members: %s", len(waits), text)
 		s.moves = append(s.moves, fmt.Sprintf("%d sessions of the member that %s answered again: %s", len(waits), what, text))
@@ -384,37 +374,19 @@ func (s *show) board(ctx context.Context) {
 	}
 }
 
-// look returns the members that a member knows.
-func (s *show) look(ctx context.Context, p *process) []messages.MemberSnapshot {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
-	defer cancel()
-	snap, err := p.ask(ctx, "members")
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(snap.Members, func(m messages.MemberSnapshot) bool { return m.Leaving })
-}
-
 // inspect returns a snapshot of the cluster, or nil.
 func (s *show) inspect(ctx context.Context) *messages.Snapshot {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	snap, _ := s.members[0].ask(ctx, "inspect")
+	reply, _ := s.member.Client().Do(ctx, &messages.Inspect{Limit: -1})
+	snap, _ := reply.(*messages.Snapshot)
 	return snap
 }
 
-// namesOf returns the names of members.
-func namesOf(members []messages.MemberSnapshot) (names []string) {
-	for _, m := range members {
-		names = append(names, m.Name)
-	}
-	return names
-}
-
-// idOf returns the id under which the member that has made a list has joined, or "".
-func idOf(members []messages.MemberSnapshot) string {
-	for _, m := range members {
-		if m.Self {
+// idOf returns the id under which a member has joined, or "" if it is none.
+func (s *show) idOf(name string) string {
+	for _, m := range s.member.Members() {
+		if m.Name == name && !m.Leaving {
 			return m.ID
 		}
 	}
@@ -460,52 +432,73 @@ func (s *show) sleep(ctx context.Context, d time.Duration) bool {
 // stop ends the agents, the members and the servers, and returns the claims.
 func (s *show) stop() []claim {
 	s.note(true, "the agents finish, all sessions are closed, and the members leave one after the other")
-	for _, pid := range s.agents {
-		s.system.Root.Send(pid, &finish{})
+	finished, left := true, []string(nil)
+	if s.member != nil {
+		finished, left = s.finish(), s.closeAll()
 	}
-	finished := within(callLimit+time.Second, s.unfinished.Wait)
-	var left []string
-	if p := s.members[0]; p != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
-		defer cancel()
-		if _, err := p.ask(ctx, "close"); err != nil {
-			left = append(left, err.Error())
+	for _, name := range slices.Sorted(maps.Keys(s.others)) {
+		if p := s.others[name]; p.runs() {
+			left = violation(left, p.leave())
 		}
 	}
-	for _, p := range s.members {
-		if p == nil {
-			continue
-		}
-		s.gateway.remove(p)
-		select {
-		case <-p.ended:
-		default:
-			if err := p.leave(); err != nil {
-				left = append(left, err.Error())
-			}
-		}
-	}
-	for _, pid := range s.agents {
-		s.system.Root.Stop(pid)
+	if s.member != nil {
+		left = violation(left, stopMember(s.member))
 	}
 	if n := s.server.sessions(); n > 0 && s.complete { // otherwise some may not have moved yet from a member that was killed
 		left = append(left, fmt.Sprintf("the MCP server still has %d sessions", n))
 	}
 	s.server.close()
 	s.store.Close()
+	if s.page != nil {
+		s.page.Close()
+	}
 	unanswered, repeated := s.verifier.check()
 	if !finished {
 		unanswered = append(unanswered, "some agents still wait for a reply")
 	}
-	s.gateway.mu.Lock()
-	defer s.gateway.mu.Unlock()
 	return []claim{
 		{"every act was as announced, and no call failed when a member left", s.failed},
 		{"every call got exactly one reply", unanswered},
 		{"no call ran twice unless that was allowed", repeated},
-		{"every session kept its state, wherever it went", s.gateway.reset},
+		{"every session kept its state, wherever it went", s.verifier.sessions.reset},
 		{"all members left, and no session was left on the server", left},
 	}
+}
+
+// finish ends the agents, and reports whether each has its last reply.
+func (s *show) finish() (finished bool) {
+	root := s.member.System().Root
+	for _, pid := range s.agents {
+		root.Send(pid, &finish{})
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.unfinished.Wait()
+	}()
+	select {
+	case <-done:
+		finished = true
+	case <-time.After(callLimit + time.Second):
+	}
+	for _, pid := range s.agents {
+		root.Stop(pid)
+	}
+	return finished
+}
+
+// closeAll closes all sessions, and returns what was not closed.
+func (s *show) closeAll() (left []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+	defer cancel()
+	closed, err := s.member.Client().CloseAll(ctx)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	if len(closed.Left)+len(closed.Unanswered) > 0 {
+		return []string{fmt.Sprintf("not closed: %v; no answer from %v", closed.Left, closed.Unanswered)}
+	}
+	return nil
 }
 
 // report prints the summary.
@@ -513,17 +506,12 @@ func (s *show) report(out io.Writer) {
 	v := s.verifier
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	fmt.Fprintf(out, "\n%d calls, %d answered, %d replayed; slowest %v; seed %d\n", v.sentCalls, v.answered, v.replayed, short(v.slowest), s.seed)
+	fmt.Fprintf(out, "\n%d calls, %d answered, %d replayed; slowest %v\n", v.sentCalls, v.answered, v.replayed, short(v.slowest))
 	for _, code := range slices.SortedFunc(maps.Keys(v.failures), cmp.Compare) {
 		fmt.Fprintf(out, "%d failed with %s\n", v.failures[code], code)
 	}
-	s.gateway.mu.Lock()
-	defer s.gateway.mu.Unlock()
-	if s.gateway.left > 0 {
-		fmt.Fprintf(out, "%d calls were lost because the process that had them was killed\n", s.gateway.left)
-	}
 	fmt.Fprintf(out, "%d calls ran twice at the server, %d of them although that was not allowed\n", v.again, len(v.repeated))
-	fmt.Fprintf(out, "%d times a session moved, %d times it lost its state\n", s.gateway.moves, len(s.gateway.reset))
+	fmt.Fprintf(out, "%d times a session moved, %d times it lost its state\n", v.sessions.moves, len(v.sessions.reset))
 	for _, text := range s.moves {
 		fmt.Fprintln(out, text)
 	}

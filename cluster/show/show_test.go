@@ -89,7 +89,7 @@ func TestClusterListensUntilItIsStopped(t *testing.T) {
 	require.Contains(t, report.String(), "✓  every call got exactly one reply")
 	require.Contains(t, report.String(), "✓  no goroutine was left over")
 	_, err := client.Get(page)
-	require.Error(t, err, "the process of member a still runs")
+	require.Error(t, err, "the page is still served")
 }
 
 func TestMembersShareTheStoreOfTheShow(t *testing.T) {

@@ -9,11 +9,14 @@ import (
 )
 
 // verifier records calls, replies and runs of tools, and checks at the end that the guarantees
-// hold.
+// hold. Its methods may be called from any goroutine.
 type verifier struct {
+	failed func(scope string, f *messages.Failure) // called for each failure
+
 	mu        sync.Mutex
 	sentCalls int
 	calls     map[string]*call // those of the last minute, by id
+	sessions  sessions
 
 	unanswered, repeated []string // violations
 
@@ -25,7 +28,7 @@ type verifier struct {
 
 // call is a call of a tool.
 type call struct {
-	safe    bool // may run twice
+	op      *messages.CallTool
 	sent    time.Time
 	replied time.Time // the last reply
 	replies int
@@ -33,16 +36,17 @@ type call struct {
 	ok      bool
 }
 
-func newVerifier() *verifier {
-	return &verifier{calls: map[string]*call{}, failures: map[messages.Code]int{}}
+func newVerifier(failed func(scope string, f *messages.Failure)) *verifier {
+	return &verifier{failed: failed, calls: map[string]*call{}, sessions: sessions{of: map[string]*session{}}, failures: map[messages.Code]int{}}
 }
 
 // sent records a call.
-func (v *verifier) sent(id string, safe bool) {
+func (v *verifier) sent(op *messages.CallTool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.sentCalls++
-	v.calls[id] = &call{safe: safe, sent: time.Now()}
+	v.calls[op.ID] = &call{op: op, sent: time.Now()}
+	v.sessions.called(op.Key.Scope)
 }
 
 // executed records that a server runs a call.
@@ -68,13 +72,15 @@ func (v *verifier) replied(reply messages.Reply) {
 	v.answered++
 	v.slowest = max(v.slowest, c.replied.Sub(c.sent))
 	switch r := reply.(type) {
-	case messages.Result:
+	case *messages.ToolResult:
 		c.ok = true
-		if r.GetReceipt().Replayed {
+		if r.Replayed {
 			v.replayed++
 		}
+		v.sessions.answered(c.op, r)
 	case *messages.Failure:
 		v.failures[r.Code]++
+		v.failed(c.op.Key.Scope, r)
 	}
 }
 
@@ -100,7 +106,7 @@ func (v *verifier) checkCall(id string, c *call) {
 		v.unanswered = append(v.unanswered, fmt.Sprintf("call %s got %d replies", id, c.replies))
 	}
 	maxRuns := 1
-	if c.safe {
+	if c.op.Params.Name == "total" {
 		maxRuns = 2
 	}
 	if c.runs > 1 {
@@ -119,4 +125,42 @@ func (v *verifier) check() (unanswered, repeated []string) {
 		v.checkCall(id, c)
 	}
 	return v.unanswered, v.repeated
+}
+
+// failureCount returns how many calls have failed.
+func (v *verifier) failureCount() (n int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, count := range v.failures {
+		n += count
+	}
+	return n
+}
+
+// expect begins an act in which the sessions of a member move, and returns how many these are.
+func (v *verifier) expect(member string) (sessions int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	sessions = v.sessions.expect(member)
+	for _, c := range v.calls {
+		if c.replies == 0 {
+			v.sessions.called(c.op.Key.Scope)
+		}
+	}
+	return sessions
+}
+
+// moved returns how many sessions have not moved yet since expect, and how long the others took
+// from their first call to their first result.
+func (v *verifier) moved() (awaited int, waits []time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.sessions.moved()
+}
+
+// known returns how many sessions have answered.
+func (v *verifier) known() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.sessions.of)
 }

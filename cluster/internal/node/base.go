@@ -90,6 +90,25 @@ const controlTime = 3 * time.Second
 // closeTime returns how long a close command of another member, or the release of shards, takes at most.
 func (b *base) closeTime() time.Duration { return b.timeouts.Close + controlTime }
 
+// limitOf returns how long a command that is no operation, and its replies, take at most.
+func (b *base) limitOf(cmd messages.Command) time.Duration {
+	switch cmd.(type) {
+	case *messages.CloseSession, *messages.CloseScope, *messages.CloseServer, *messages.CloseMatching, *messages.CloseAll:
+		return b.closeTime()
+	case *messages.Restart:
+		return b.closeTime() + b.timeouts.Connect
+	}
+	return controlTime
+}
+
+// deadlineOf returns the deadline of a command that begins here.
+func (b *base) deadlineOf(cmd messages.Command) time.Time {
+	if op, is := cmd.(messages.Operation); is {
+		return op.Head().Deadline
+	}
+	return time.Now().Add(b.limitOf(cmd))
+}
+
 // openProcess returns the PID of a new process that passes what it gets on to the node: the message that receive makes of a
 // message, and, unless watch is nil, the one that watch makes of a system message.
 func (b *base) openProcess(prefix string, receive func(message any, sender *actor.PID) any, watch func(message any) any) *actor.PID {

@@ -57,13 +57,13 @@ func (n *node) stays(op messages.Operation) (here bool) {
 }
 
 // onKeyed gives a control command about a key to the owner of the key.
-func (n *node) onKeyed(c actor.Context, cmd messages.Command, limit time.Duration) {
+func (n *node) onKeyed(c actor.Context, cmd messages.Command) {
 	key, _ := keyOf(cmd)
 	if key.Validate() != nil || n.shards.ownBits.owns(key) {
 		c.Forward(n.cfg.Supervisor)
 		return
 	}
-	n.routing.begin(&exchange{cmd: cmd, caller: c.Sender(), key: key, deadline: time.Now().Add(limit)})
+	n.routing.begin(&exchange{cmd: cmd, caller: c.Sender(), key: key, deadline: n.deadlineOf(cmd)})
 }
 
 // onCancel cancels the operations of a key wherever they are. The own supervisor may have some although
@@ -82,7 +82,6 @@ func (n *node) onCancel(cmd *messages.Cancel) {
 func (n *node) cancelElsewhere(cmd *messages.Cancel) {
 	key := cmd.Key.Normal()
 	n.routing.cancelID(key, cmd.ID)
-	n.serving.cancel(key, cmd.ID)
 	if owner, _ := n.members.ownerOf(ShardOf(key, n.cfg.Shards)); owner != nil {
 		owner.post(0, envelope{}, cmd) // for the operations of callers elsewhere
 	}
@@ -92,7 +91,7 @@ func (n *node) cancelElsewhere(cmd *messages.Cancel) {
 func (n *node) onCancelScope(c actor.Context, cmd *messages.CancelScope) {
 	scope := messages.Key{Scope: cmd.Scope}.Normal().Scope
 	n.routing.cancelScope(scope) // those that are on their way may arrive after the command
-	n.gather(c, cmd, controlTime)
+	n.gather(c, cmd)
 }
 
 // onHandedBack routes a call that the own supervisor does not run any longer.
@@ -115,15 +114,15 @@ func (n *node) onBind(c actor.Context, cmd *messages.Bind) {
 		return
 	}
 	n.proxies.watch(cmd)
-	n.gather(c, cmd, controlTime)
+	n.gather(c, cmd)
 }
 
 // gather gives a command to all members, if this member may do so.
-func (n *node) gather(c actor.Context, cmd messages.Command, limit time.Duration) {
+func (n *node) gather(c actor.Context, cmd messages.Command) {
 	_, inspects := cmd.(*messages.Inspect)
 	if why := n.members.whyFenced(); why != "" && !inspects {
 		n.reply(c.Sender(), n.failure(cmd, messages.CodeUnavailable, why))
 		return
 	}
-	n.gathering.begin(cmd, c.Sender(), limit, n.members.snapshot(), inOrder(n.members.peers))
+	n.gathering.begin(cmd, c.Sender(), n.members.snapshot(), inOrder(n.members.peers))
 }

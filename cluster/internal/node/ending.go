@@ -119,6 +119,10 @@ func (r *routing) notRun(by *peer) {
 func (r *routing) leave() {
 	r.closed = true
 	for _, x := range inOrder(r.exchanges) {
+		if x.served {
+			r.giveBack(x)
+			continue
+		}
 		r.finish(x, r.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // exchange is a command of a caller here, or a part of a command to all members, until it has
-// its reply.
+// its reply, or a command of another member while it waits for its shard.
 //
 //	waiting ──owner known──▶ encoding ──▶ sent ──reply──▶ done
 //	   ▲                                   │
@@ -25,6 +25,7 @@ type exchange struct {
 	caller   *actor.PID
 	key      messages.Key
 	part     func(messages.Reply) // takes the reply if it is a part of a command to all members, or nil
+	served   bool                 // its caller is on another member
 	deadline time.Time
 
 	history // on the members that had it before

@@ -29,7 +29,6 @@ func (n *node) viewed() {
 		return
 	}
 	n.shards.takeView(n.members.keeper.View())
-	n.serving.drop(func(shard int) bool { return !n.shards.Owns(shard) })
 	n.beginShards()
 	n.members.beat() // the others wait for what this member holds
 	n.routing.routeAll()
@@ -43,14 +42,8 @@ func (n *node) beginShards() {
 	if !n.members.inside() {
 		return
 	}
-	began := n.shards.begin()
-	if len(began) == 0 {
-		return
-	}
-	n.routing.routeShards(began)
-	now := time.Now()
-	for _, shard := range began {
-		n.serving.begin(shard, now)
+	if began := n.shards.begin(); len(began) > 0 {
+		n.routing.routeShards(began)
 	}
 }
 
@@ -141,7 +134,6 @@ func (n *node) expelled(why string) {
 func (n *node) endIncarnation() (ended []*proxy) {
 	n.members.end()
 	n.shards.end()
-	n.serving.drop(func(int) bool { return true })
 	for _, p := range inOrder(n.members.peers) {
 		ended = append(ended, n.proxies.endProxies(p)...)
 		n.lost(p)

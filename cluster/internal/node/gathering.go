@@ -38,7 +38,7 @@ type gathering struct {
 }
 
 // begin gives a command to the own supervisor and to the members that are reached.
-func (g *gathering) begin(cmd messages.Command, caller *actor.PID, limit time.Duration, members []messages.MemberSnapshot, others iter.Seq2[string, *peer]) {
+func (g *gathering) begin(cmd messages.Command, caller *actor.PID, members []messages.MemberSnapshot, others iter.Seq2[string, *peer]) {
 	var past history
 	if bind, binds := cmd.(*messages.Bind); binds {
 		past.Binding = g.bindings.add(bind, time.Now())
@@ -46,7 +46,7 @@ func (g *gathering) begin(cmd messages.Command, caller *actor.PID, limit time.Du
 	of := &gather{cmd: cmd, caller: caller, missing: map[*exchange]string{}, replies: replies.New(cmd, members)}
 	of.own = g.openProcess("gather", func(message any, _ *actor.PID) any { return &ownPart{of: of, message: message} }, nil)
 	g.request(cmd, of.own)
-	of.timer = g.after(limit, &gatherDue{of})
+	of.timer = g.after(g.limitOf(cmd), &gatherDue{of})
 	for _, p := range others {
 		if p.alive() {
 			x := &exchange{cmd: cmd, history: past}

@@ -70,7 +70,7 @@ func newNode(cfg *Config) *node {
 	where := place{n.members, n.shards, n.leaving}
 	n.routing = newRouting(n.base, where, n.proxies)
 	n.events, n.bindings = newEvents(n.base), newBindings(cfg.Name, n.isThere)
-	n.serving = newServing(n.base, where, n.proxies, n.bindings)
+	n.serving = newServing(n.base, where, n.routing, n.bindings)
 	n.leaving.routing, n.leaving.serving = n.routing, n.serving
 	n.gathering = &gathering{n.base, n.routing, n.bindings}
 	return n
@@ -138,20 +138,14 @@ func (n *node) onCommand(c actor.Context, cmd messages.Command) {
 		n.onOperation(c, cmd, nil)
 	case *messages.Cancel:
 		n.onCancel(cmd)
-	case *messages.CloseSession:
-		n.onKeyed(c, cmd, n.closeTime())
-	case *messages.Restart:
-		n.onKeyed(c, cmd, n.closeTime()+n.timeouts.Connect)
-	case *messages.Tail, *messages.Pin, *messages.Check:
-		n.onKeyed(c, cmd, controlTime)
+	case *messages.CloseSession, *messages.Restart, *messages.Tail, *messages.Pin, *messages.Check:
+		n.onKeyed(c, cmd)
 	case *messages.Bind:
 		n.onBind(c, cmd)
 	case *messages.CancelScope:
 		n.onCancelScope(c, cmd)
-	case *messages.CloseScope, *messages.CloseServer, *messages.CloseMatching, *messages.CloseAll:
-		n.gather(c, cmd, n.closeTime())
-	case *messages.Inspect, *messages.Forget:
-		n.gather(c, cmd, controlTime)
+	case *messages.CloseScope, *messages.CloseServer, *messages.CloseMatching, *messages.CloseAll, *messages.Inspect, *messages.Forget:
+		n.gather(c, cmd)
 	default:
 		c.Forward(n.cfg.Supervisor) // which rejects it
 	}

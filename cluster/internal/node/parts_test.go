@@ -20,6 +20,7 @@ type parts struct {
 	*base
 	routing    *routing
 	serving    *serving
+	node       *recorder
 	caller     *recorder
 	supervisor *recorder
 	other      *peer
@@ -31,7 +32,7 @@ type parts struct {
 }
 
 func newParts(t *testing.T) *parts {
-	p := &parts{caller: &recorder{}, supervisor: &recorder{}, link: &recordedLink{}}
+	p := &parts{node: &recorder{}, caller: &recorder{}, supervisor: &recorder{}, link: &recordedLink{}}
 	system := actor.NewActorSystem()
 	t.Cleanup(func() { system.Shutdown() })
 	p.caller.pid, _ = system.ProcessRegistry.Add(p.caller, "caller")
@@ -41,7 +42,7 @@ func newParts(t *testing.T) *parts {
 		Lease: lease.New(time.Minute, func() time.Duration { return time.Hour }), LeaseTime: time.Minute,
 	}
 	p.base = newBase(cfg)
-	p.self, _ = system.ProcessRegistry.Add(&recorder{}, "node")
+	p.self, _ = system.ProcessRegistry.Add(p.node, "node")
 	p.outside = outside{
 		after:  func(time.Duration, func()) timer { return time.NewTimer(time.Hour) },
 		work:   func(f func()) { f() },
@@ -49,7 +50,7 @@ func newParts(t *testing.T) *parts {
 	}
 	proxies := newProxies(p.base, newQuestions(p.base))
 	p.routing = newRouting(p.base, p, proxies)
-	p.serving = newServing(p.base, p, proxies, newBindings("a", p.isThere))
+	p.serving = newServing(p.base, p, p.routing, newBindings("a", p.isThere))
 	p.other = &peer{
 		Address: Address{ID: "b#1"}, name: "b", member: true, greets: true, heard: true, heardAt: time.Hour, cfg: cfg, link: p.link,
 		proxies: map[string]*proxy{},
@@ -68,6 +69,18 @@ func (p *parts) begin(id string) *messages.CallTool {
 	op := &messages.CallTool{Header: messages.Header{Key: messages.Key{Server: "s", Scope: "c"}, ID: id}, Params: &mcp.CallToolParams{Name: "t"}}
 	p.routing.begin(&exchange{cmd: op, caller: p.caller.pid, key: op.Key.Normal(), deadline: time.Now().Add(time.Hour)})
 	return op
+}
+
+// passOn has serving handle what it, and its boxes, have sent to the node.
+func (p *parts) passOn() {
+	for ; len(p.node.got) > 0; p.node.got = p.node.got[1:] {
+		switch msg := p.node.got[0].(type) {
+		case *boxed:
+			p.serving.onServed(msg.of, msg.message)
+		case *encoded:
+			msg.part.onEncoded(*msg)
+		}
+	}
 }
 
 // failures returns the failures that the caller has got.
@@ -164,9 +177,10 @@ func TestCommandOfAnotherMemberWaitsUntilItsShardIsServed(t *testing.T) {
 	shard := ShardOf(op.Key, p.cfg.Shards)
 	p.serving.serve(p.other, 7, op, history{})
 	require.Empty(t, p.supervisor.got)
-	p.serving.begin(shard+1, time.Now())
+	p.routing.routeShards([]int{(shard + 1) % p.cfg.Shards})
 	require.Empty(t, p.supervisor.got)
-	p.serving.begin(shard, time.Now())
+	p.serves = true
+	p.routing.routeShards([]int{shard})
 	require.Len(t, p.supervisor.got, 1)
 	require.Same(t, op, p.supervisor.got[0])
 	p.serving.onServed(p.serving.servedBy(op.Owner), &messages.ToolResult{Result: &mcp.CallToolResult{}})
@@ -180,13 +194,43 @@ func TestCommandOfAnotherMemberLooksForTheNextOwnerWhenItsShardHasMoved(t *testi
 	p.own = true
 	op := &messages.CallTool{Header: messages.Header{Key: messages.Key{Server: "s", Scope: "c"}, ID: "1"}, Params: &mcp.CallToolParams{Name: "t"}}
 	p.serving.serve(p.other, 7, op, history{Runs: 1})
-	p.serving.drop(func(int) bool { return true })
+	p.owner, p.own = p.other, false
+	p.routing.routeAll()
+	p.passOn()
 	require.Empty(t, p.supervisor.got)
 	require.Equal(t, "moved", p.link.sent[0].Type)
 	require.Contains(t, string(p.link.sent[0].Body), `"runs":1`)
-	p.left = true
+	p.own, p.left = true, true
 	p.serving.serve(p.other, 8, op, history{})
 	require.Equal(t, "moved", p.link.sent[1].Type, "a member that leaves takes nothing")
+	require.Empty(t, p.serving.all)
+	require.Empty(t, p.routing.exchanges)
+}
+
+func TestCommandOfAnotherMemberThatWaitsEndsWithItsMemberOrCaller(t *testing.T) {
+	p := newParts(t)
+	p.own = true
+	op := func(id string) *messages.CallTool {
+		return &messages.CallTool{Header: messages.Header{Key: messages.Key{Server: "s", Scope: "c"}, ID: id, Deadline: time.Now().Add(time.Hour)}, Params: &mcp.CallToolParams{Name: "t"}}
+	}
+	p.serving.serve(p.other, 7, op("cancelled"), history{})
+	p.serving.serve(p.other, 8, op("cancelled by id"), history{})
+	p.serving.serve(p.other, 9, op("lost"), history{})
+	p.begin("own")
+	p.begin("own, too")
+	require.Empty(t, p.caller.got, "calls of others do not count for MaxWaiting")
+	p.serving.onExchangeCancelled(p.other, 7, false)
+	p.serving.serve(p.other, 0, &messages.Cancel{Key: messages.Key{Server: "s", Scope: "c"}, ID: "cancelled by id"}, history{})
+	p.passOn()
+	require.Len(t, p.link.sent, 2)
+	for i, id := range []uint64{7, 8} {
+		require.Equal(t, id|isReply, p.link.sent[i].ID)
+		require.Contains(t, string(p.link.sent[i].Body), `"code":"cancelled"`)
+	}
+	p.serving.lose(p.other)
+	require.Empty(t, p.serving.all)
+	require.Zero(t, p.routing.served)
+	require.Len(t, p.routing.exchanges, 2)
 }
 
 func TestCancelThatOvertakesItsCommandCounts(t *testing.T) {

@@ -11,13 +11,15 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// routing gives the commands of callers here to the members that own their keys. Those of a key keep their order.
+// routing gives the commands of callers here to the members that own their keys. Those of a key keep their order. Beside them,
+// commands of callers on other members wait until their shard is served here.
 type routing struct {
 	*base
 	place     placing
 	proxies   *proxies
 	exchanges map[uint64]*exchange // without a reply
 	byKey     map[messages.Key]*keyed
+	served    int  // those of callers on other members
 	closed    bool // nothing is routed any longer
 }
 
@@ -69,8 +71,8 @@ func (r *routing) begin(x *exchange) {
 		reject(messages.CodeDeadline, "the deadline had passed before the call came")
 		return
 	}
-	if r.cfg.MaxWaiting >= 0 && len(r.exchanges) >= r.cfg.MaxWaiting {
-		reject(messages.CodeBusy, fmt.Sprintf("%d calls of this member wait for other members (MaxWaitingTotal)", len(r.exchanges)))
+	if waiting := len(r.exchanges) - r.served; r.cfg.MaxWaiting >= 0 && waiting >= r.cfg.MaxWaiting {
+		reject(messages.CodeBusy, fmt.Sprintf("%d calls of this member wait for other members (MaxWaitingTotal)", waiting))
 		return
 	}
 	if op, ok := x.cmd.(messages.Operation); ok {
@@ -80,6 +82,11 @@ func (r *routing) begin(x *exchange) {
 		}
 	}
 	r.proxies.watch(x.cmd)
+	r.enter(x)
+}
+
+// enter adds an exchange that may be begun, and routes it.
+func (r *routing) enter(x *exchange) {
 	r.add(x)
 	x.timer = r.after(time.Until(x.waitEnd()), (*overdue)(x))
 	of := r.byKey[x.key]
@@ -100,7 +107,13 @@ func (r *routing) begin(x *exchange) {
 func (r *routing) add(x *exchange) {
 	x.id = r.number()
 	r.exchanges[x.id] = x
+	if x.served {
+		r.served++
+	}
 }
+
+// holds reports whether an exchange has no reply yet. It may be nil.
+func (r *routing) holds(x *exchange) bool { return x != nil && r.exchanges[x.id] == x }
 
 // route gives an exchange to the owner of its key, or keeps it waiting. An owner that is
 // silent may be gone: what is not sent to it is not lost.
@@ -108,6 +121,8 @@ func (r *routing) route(x *exchange) {
 	number := ShardOf(x.key, r.cfg.Shards)
 	owner, own := r.place.ownerOf(number)
 	switch {
+	case x.served && !own && r.place.whyFenced() == "":
+		r.giveBack(x)
 	case r.place.isLast():
 		r.finish(x, r.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
 	case own:
@@ -129,6 +144,12 @@ func (r *routing) routeHere(x *exchange, number int) {
 	}
 	r.end(x)
 	r.run(x.cmd, x.caller, x.values, x.history)
+}
+
+// giveBack gives up an exchange of a caller on another member, which looks for the owner itself.
+func (r *routing) giveBack(x *exchange) {
+	r.end(x)
+	r.mail.Send(x.caller, (*moved)(&x.history))
 }
 
 // give encodes an exchange for a member.
@@ -229,6 +250,9 @@ func (r *routing) routeShards(some []int) {
 func (r *routing) end(x *exchange) {
 	x.detach()
 	delete(r.exchanges, x.id)
+	if x.served {
+		r.served--
+	}
 	if x.part != nil {
 		return
 	}

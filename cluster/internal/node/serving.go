@@ -11,19 +11,19 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// serving runs the commands of callers on other members. A command of a key waits until the shard of the key is served
-// here.
+// serving runs the commands of callers on other members. A command of a key whose shard is not served here yet waits
+// beside those of callers here.
 type serving struct {
 	*base
 	place    placing
+	routing  *routing
 	proxies  *proxies
 	bindings *bindings
 	all      map[servedID]*served
-	waiting  map[int][]*served // by shard
 }
 
-func newServing(b *base, place placing, proxies *proxies, bindings *bindings) *serving {
-	return &serving{base: b, place: place, proxies: proxies, bindings: bindings, all: map[servedID]*served{}, waiting: map[int][]*served{}}
+func newServing(b *base, place placing, routing *routing, bindings *bindings) *serving {
+	return &serving{base: b, place: place, routing: routing, proxies: routing.proxies, bindings: bindings, all: map[servedID]*served{}}
 }
 
 // servedID names an exchange of another member.
@@ -39,10 +39,9 @@ type served struct {
 	peer    *peer
 	cmd     messages.Command
 	box     box        // its sender
-	sender  *actor.PID // of the box, while it runs: nil before, and once it has its reply
+	sender  *actor.PID // of the box; nil once it has its reply
 	proxies []*proxy   // that it keeps
-	history history
-	waits   bool // for its shard
+	waits   *exchange  // for its shard, or nil
 }
 
 // Between nodes, beside the messages of package messages.
@@ -82,7 +81,7 @@ func (s *serving) serve(from *peer, id uint64, cmd messages.Command, past histor
 		}
 	}
 	if cancel, ok := cmd.(*messages.Cancel); ok {
-		s.cancel(cancel.Key.Normal(), cancel.ID)
+		s.routing.cancelID(cancel.Key.Normal(), cancel.ID)
 		s.toSupervisor(cancel)
 		return
 	}
@@ -90,36 +89,25 @@ func (s *serving) serve(from *peer, id uint64, cmd messages.Command, past histor
 		from.answer(id, &messages.Bound{ID: bind.ID, Scope: scopeOf(bind)})
 		return
 	}
-	one := &served{id: servedID{from.ID, id}, peer: from, cmd: cmd, history: past}
+	one := &served{id: servedID{from.ID, id}, peer: from, cmd: cmd}
 	one.proxies = s.proxies.adopt(from, cmd)
 	key, keyed := past.routedBy(cmd)
-	if !keyed {
-		s.start(one)
-		return
-	}
 	number := ShardOf(key, s.cfg.Shards)
-	if _, own := s.place.ownerOf(number); !own || s.place.leaves() {
+	if _, own := s.place.ownerOf(number); keyed && (!own || s.place.leaves()) {
 		s.answerMoved(one, past)
 		return
 	}
-	if s.place.Serves(number) || past.asksForList() {
-		s.start(one)
-		return
-	}
-	one.waits = true
-	s.waiting[number] = append(s.waiting[number], one)
 	s.all[one.id] = one
-}
-
-// start gives a command of another member to the own supervisor.
-func (s *serving) start(one *served) {
-	s.all[one.id] = one
-	one.waits = false
 	s.openBox(one)
-	if op, ok := one.cmd.(messages.Operation); ok && op.Head().Owner == nil {
+	if op, ok := cmd.(messages.Operation); ok && op.Head().Owner == nil {
 		op.Head().Owner = one.sender
 	}
-	s.run(one.cmd, one.sender, nil, one.history)
+	if keyed && !s.place.Serves(number) && !past.asksForList() {
+		one.waits = &exchange{cmd: cmd, caller: one.sender, key: key, deadline: s.deadlineOf(cmd), history: past, served: true}
+		s.routing.enter(one.waits)
+		return
+	}
+	s.run(cmd, one.sender, nil, past)
 }
 
 // keyOf returns the key of a command that belongs to one.
@@ -143,10 +131,14 @@ func keyOf(cmd messages.Command) (messages.Key, bool) {
 
 // onServed encodes the reply of the own supervisor.
 func (s *serving) onServed(one *served, message any) {
-	reply, ok := message.(messages.Reply)
 	if s.all[one.id] != one || one.sender == nil {
 		return
 	}
+	if past, has := message.(*moved); has {
+		s.answerMoved(one, history(*past))
+		return
+	}
+	reply, ok := message.(messages.Reply)
 	if !ok { // a dead letter
 		reply = s.failure(one.cmd, messages.CodeClosed, "the supervisor of the member has stopped")
 	}
@@ -190,21 +182,11 @@ func (s *serving) onExchangeCancelled(from *peer, id uint64, byID bool) {
 	switch {
 	case one == nil:
 		from.cancelled.add(id)
-	case one.waits:
-		s.forget(one)
-		from.answer(id, s.failure(one.cmd, messages.CodeCancelled, ""))
+	case s.routing.holds(one.waits):
+		s.routing.cancel(one.waits, "", false)
 	case byID:
 		if op, ok := one.cmd.(messages.Operation); ok {
 			s.toSupervisor(&messages.Cancel{Key: op.Head().Key, ID: op.RequestID()})
-		}
-	}
-}
-
-// cancel cancels the operations of other members that wait for the shard of a key.
-func (s *serving) cancel(key messages.Key, id string) {
-	for _, one := range s.waiting[ShardOf(key, s.cfg.Shards)] {
-		if op, ok := one.cmd.(messages.Operation); ok && one.waits && s.all[one.id] == one && op.RequestID() == id && op.Head().Key.Normal() == key {
-			s.onExchangeCancelled(one.peer, one.id.id, true)
 		}
 	}
 }
@@ -219,50 +201,15 @@ func (s *serving) lose(p *peer) {
 	}
 	slices.SortFunc(all, func(a, b *served) int { return cmp.Compare(a.id.id, b.id.id) })
 	for _, one := range all {
+		if s.routing.holds(one.waits) {
+			s.routing.end(one.waits)
+		}
 		if one.sender != nil {
 			one.box.end(one.sender)
 		}
 		s.closeBox(one)
 		s.forget(one)
 	}
-}
-
-// begin runs what has waited for a shard, which is served from now on.
-func (s *serving) begin(shard int, now time.Time) {
-	waiting := s.waiting[shard]
-	delete(s.waiting, shard)
-	for _, one := range waiting {
-		switch {
-		case s.all[one.id] != one:
-		case one.expired(now):
-			s.forget(one)
-		default:
-			s.start(one)
-		}
-	}
-}
-
-// drop has what waits for shards look for another owner. moved says which shards are not owned any longer.
-func (s *serving) drop(moved func(shard int) bool) {
-	for shard, waiting := range inOrder(s.waiting) {
-		if !moved(shard) {
-			continue
-		}
-		delete(s.waiting, shard)
-		for _, one := range waiting {
-			if s.all[one.id] == one {
-				s.answerMoved(one, one.history)
-			}
-		}
-	}
-}
-
-// expired reports whether the deadline of an operation has passed while its shard was ceded by the others: the member
-// of its caller has answered it. A deadline crosses as the time that is left, and both times here are by the monotonic clock: no
-// step of a wall clock ends a command.
-func (s *served) expired(now time.Time) bool {
-	op, ok := s.cmd.(messages.Operation)
-	return ok && !op.Head().Deadline.IsZero() && now.After(op.Head().Deadline)
 }
 
 // openBox gives a command of another member its sender.

@@ -117,7 +117,7 @@ func (s *simulation) stable() bool {
 func (s *simulation) logState() {
 	for _, p := range s.live() {
 		n := p.node
-		s.Logf("%s: id %s, view %d, leaving %v, lease %v, inside %v, shards %+v, waiting %d", p.name, n.members.id, n.members.keeper.View().Number, p.leaving, p.lease.Held(), n.members.inside(), n.shards, len(n.serving.waiting))
+		s.Logf("%s: id %s, view %d, leaving %v, lease %v, inside %v, shards %+v, waiting %d", p.name, n.members.id, n.members.keeper.View().Number, p.leaving, p.lease.Held(), n.members.inside(), n.shards, n.routing.served)
 		for _, x := range inOrder(n.routing.exchanges) {
 			s.Logf("%s: waits for %s, given to %v, sent %v", p.name, describe(x.cmd), x.to, x.sent)
 		}
@@ -154,7 +154,7 @@ func (s *simulation) checkEnd() {
 		n := p.node
 		for what, size := range map[string]int{
 			"exchanges": len(n.routing.exchanges), "keys of exchanges": len(n.routing.byKey), "served": len(n.serving.all), "asked": len(n.questions.asked),
-			"asking": len(n.questions.asking), "lines": len(n.proxies.lines), "waiting": len(n.serving.waiting), "peers": len(n.members.peers), "sessions": len(p.runs.sessions),
+			"asking": len(n.questions.asking), "lines": len(n.proxies.lines), "waiting": n.routing.served, "peers": len(n.members.peers), "sessions": len(p.runs.sessions),
 		} {
 			if size > 0 {
 				s.Violate("left "+what, "%d %s of %s", size, what, p.name)
@@ -183,7 +183,7 @@ func (s *simulation) observe(p *process) {
 	if n.members.inside() && n.shards.Releasing() {
 		s.Crossed("a shard is released")
 	}
-	if len(n.serving.waiting) > 0 {
+	if n.routing.served > 0 {
 		s.Crossed("a call waits for a shard to be ceded")
 	}
 }

@@ -120,13 +120,13 @@ func (b *base) openProcess(prefix string, receive func(message any, sender *acto
 // endProcess removes a process.
 func (b *base) endProcess(pid *actor.PID) { b.cfg.System.ProcessRegistry.Remove(pid) }
 
-// askSupervisor sends a message to the own supervisor. When it replies, the node gets what
-// then returns.
-func (b *base) askSupervisor(msg any, then func() any) {
+// askSupervisor sends a message to the own supervisor, which replies once. When it does, the node gets what then makes of the
+// reply.
+func (b *base) askSupervisor(msg any, then func(reply any) any) {
 	var pid *actor.PID
-	pid = b.openProcess("ask", func(any, *actor.PID) any {
+	pid = b.openProcess("ask", func(reply any, _ *actor.PID) any {
 		b.endProcess(pid)
-		return then()
+		return then(reply)
 	}, nil)
 	b.request(msg, pid)
 }

@@ -28,7 +28,8 @@ func (n *node) viewed() {
 	if n.leaving.remains && len(n.members.keeper.View().Members) == 1 { // it closes what is here: there is nobody to whom it could be left
 		return
 	}
-	n.shards.takeView(n.members.keeper.View())
+	keep := n.cfg.KeepOpen && (!n.leaving.isLast() || n.cfg.LeaveOpen) // otherwise the last member closes its sessions
+	n.shards.takeView(n.members.keeper.View(), keep)
 	n.beginShards()
 	n.members.beat() // the others wait for what this member holds
 	n.routing.routeAll()
@@ -127,7 +128,7 @@ func (n *node) expelled(why string) {
 	}
 	n.dropping = true
 	all := func(messages.Key) bool { return true }
-	n.askSupervisor(&clusterapi.Release{Match: all, Leave: n.cfg.KeepOpen, Now: true}, func() any { return &dropped{id, ended} })
+	n.askSupervisor(&clusterapi.Release{Match: all, Leave: n.cfg.KeepOpen, Now: true}, func(any) any { return &dropped{id, ended} })
 }
 
 // endIncarnation ends all that the incarnation had, and returns its proxies.

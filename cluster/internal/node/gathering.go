@@ -15,7 +15,6 @@ type gather struct {
 	cmd     messages.Command
 	caller  *actor.PID
 	missing map[*exchange]string // parts without a reply, with the name of the member
-	own     *actor.PID           // takes the own supervisor's reply, or nil once it has replied
 	timer   timer
 	replies *replies.Replies
 }
@@ -23,7 +22,7 @@ type gather struct {
 // ownPart brings the own supervisor's reply to a command to all members.
 type ownPart struct {
 	late
-	of      *gather
+	of      *exchange
 	message any
 }
 
@@ -44,21 +43,27 @@ func (g *gathering) begin(cmd messages.Command, caller *actor.PID, members []mes
 		past.Binding = g.bindings.add(bind, time.Now())
 	}
 	of := &gather{cmd: cmd, caller: caller, missing: map[*exchange]string{}, replies: replies.New(cmd, members)}
-	of.own = g.openProcess("gather", func(message any, _ *actor.PID) any { return &ownPart{of: of, message: message} }, nil)
-	g.request(cmd, of.own)
+	own := g.part(of, g.cfg.Name, past)
+	g.askSupervisor(cmd, func(reply any) any { return &ownPart{of: own, message: reply} })
 	of.timer = g.after(g.limitOf(cmd), &gatherDue{of})
 	for _, p := range others {
 		if p.alive() {
-			x := &exchange{cmd: cmd, history: past}
-			x.part = func(reply messages.Reply) { g.onPart(of, x, reply) }
-			of.missing[x] = p.label()
+			x := g.part(of, p.label(), past)
 			g.routing.add(x)
 			g.routing.give(x, p)
 		}
 	}
 }
 
-// onPart takes the reply of another member.
+// part returns the part of a member.
+func (g *gathering) part(of *gather, member string, past history) *exchange {
+	x := &exchange{cmd: of.cmd, history: past}
+	x.part = func(reply messages.Reply) { g.onPart(of, x, reply) }
+	of.missing[x] = member
+	return x
+}
+
+// onPart takes the reply of a member.
 func (g *gathering) onPart(of *gather, x *exchange, reply messages.Reply) {
 	member, missing := of.missing[x]
 	if !missing {
@@ -66,28 +71,24 @@ func (g *gathering) onPart(of *gather, x *exchange, reply messages.Reply) {
 	}
 	delete(of.missing, x)
 	of.replies.Take(member, reply)
-	g.answer(of)
+	if len(of.missing) == 0 {
+		g.answer(of)
+	}
 }
 
 // onOwnPart takes the reply of the own supervisor.
-func (g *gathering) onOwnPart(of *gather, message any) {
-	if of.own == nil {
-		return
-	}
-	g.endProcess(of.own)
-	of.own = nil
+func (g *gathering) onOwnPart(x *exchange, message any) {
 	reply, ok := message.(messages.Reply)
 	if !ok {
-		reply = g.failure(of.cmd, messages.CodeClosed, "the supervisor has stopped")
+		reply = g.failure(x.cmd, messages.CodeClosed, "the supervisor has stopped")
 	}
-	g.bindings.settle(of.cmd, reply)
-	of.replies.Take(g.cfg.Name, reply)
-	g.answer(of)
+	g.bindings.settle(x.cmd, reply)
+	x.part(reply)
 }
 
 // onGatherDue answers with what has come.
 func (g *gathering) onGatherDue(of *gather) {
-	if of.own == nil && len(of.missing) == 0 {
+	if len(of.missing) == 0 {
 		return
 	}
 	for x, member := range of.missing {
@@ -95,19 +96,11 @@ func (g *gathering) onGatherDue(of *gather) {
 		g.routing.end(x)
 	}
 	clear(of.missing)
-	if of.own != nil {
-		of.replies.Miss(g.cfg.Name)
-		g.endProcess(of.own)
-		of.own = nil
-	}
 	g.answer(of)
 }
 
-// answer answers when all parts are there.
+// answer answers with the replies of all members.
 func (g *gathering) answer(of *gather) {
-	if of.own != nil || len(of.missing) > 0 {
-		return
-	}
 	of.timer.Stop()
 	g.reply(of.caller, of.replies.Merge(func(code messages.Code, detail string) *messages.Failure { return g.failure(of.cmd, code, detail) }))
 }

@@ -194,8 +194,6 @@ func (n *node) onReport(c actor.Context, msg any) {
 		n.routing.onOverdue((*exchange)(msg))
 	case *gatherDue:
 		n.gathering.onGatherDue(msg.of)
-	case *releaseDue:
-		n.shards.release(n.cfg.KeepOpen && (!n.leaving.isLast() || n.cfg.LeaveOpen)) // otherwise the last member closes its sessions
 	case *shardsReleased:
 		if n.shards.onReleased(msg) {
 			n.beginShards()

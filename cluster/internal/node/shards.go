@@ -15,13 +15,12 @@ func ShardOf(key messages.Key, shards int) int {
 	return int(view.Hash(key.Server, key.Scope) % uint64(shards))
 }
 
-// ownShards are those that this member serves, and those that it has to release.
+// ownShards are those that this member serves, and those that it releases.
 type ownShards struct {
 	*base
 	*view.Shards // of the incarnation
 	incarnation  string
 	ownBits      shardBits // those that it serves
-	toRelease    []int     // shards that have moved, until releaseDue
 	telling      bool      // tellDue is on its way
 }
 
@@ -39,19 +38,24 @@ func (s *ownShards) beginIncarnation(id string) {
 // end ends the incarnation: nothing is served, and nothing is to be released.
 func (s *ownShards) end() {
 	s.ownBits.setAll(false)
-	s.incarnation, s.toRelease = "", nil
+	s.incarnation = ""
 }
 
-// takeView takes the next view, and has the shards that have moved released.
-func (s *ownShards) takeView(v view.View) {
-	release := s.SetView(v)
-	for _, shard := range release {
+// maxReleases is how many commands release the shards that have moved. Each command makes the
+// supervisor look at all its sessions. But the shards of a command wait for each other's calls.
+const maxReleases = 64
+
+// takeView takes the next view, and has the supervisor release the shards that have moved: their sessions are closed, or left
+// to the next owners.
+func (s *ownShards) takeView(v view.View, leave bool) {
+	moved := s.SetView(v)
+	for _, shard := range moved {
 		s.ownBits.set(shard, false)
 	}
-	if len(release) > 0 && len(s.toRelease) == 0 {
-		s.toSelf(&releaseDue{})
+	for some := range slices.Chunk(moved, 1+len(moved)/maxReleases) {
+		id := s.incarnation
+		s.askSupervisor(&clusterapi.Release{Match: inShards(s.cfg.Shards, some), Leave: leave}, func(any) any { return &shardsReleased{id, some} })
 	}
-	s.toRelease = append(s.toRelease, release...)
 }
 
 // begin begins to serve the shards that the others have ceded, and returns them.
@@ -99,15 +103,11 @@ func (o *shardBits) set(shard int, is bool) {
 	o.words[shard/64].And(^(uint64(1) << (shard % 64)))
 }
 
-type (
-	// releaseDue says that the shards that have moved are to be released.
-	releaseDue struct{}
-	// shardsReleased says that the supervisor has closed the sessions of shards.
-	shardsReleased struct {
-		incarnation string
-		of          []int
-	}
-)
+// shardsReleased says that the supervisor has closed the sessions of shards.
+type shardsReleased struct {
+	incarnation string
+	of          []int
+}
 
 // inShards returns what selects the keys of some shards.
 func inShards(shards int, some []int) func(messages.Key) bool {
@@ -116,20 +116,6 @@ func inShards(shards int, some []int) func(messages.Key) bool {
 		numbers.Put(shard, true)
 	}
 	return func(key messages.Key) bool { return numbers.Has(ShardOf(key.Normal(), shards)) }
-}
-
-// maxReleases is how many commands release the shards that have moved. Each command makes the
-// supervisor look at all its sessions. But the shards of a command wait for each other's calls.
-const maxReleases = 64
-
-// release has the supervisor release the shards that have moved: their sessions are closed, or left to the next
-// owners.
-func (s *ownShards) release(leave bool) {
-	for some := range slices.Chunk(s.toRelease, 1+len(s.toRelease)/maxReleases) {
-		id := s.incarnation
-		s.askSupervisor(&clusterapi.Release{Match: inShards(s.cfg.Shards, some), Leave: leave}, func() any { return &shardsReleased{id, some} })
-	}
-	s.toRelease = nil
 }
 
 // onReleased notes that shards have no session any longer. It reports whether that is news, which the others are told soon.

@@ -162,7 +162,7 @@ func (s *simulation) checkEnd() {
 		}
 		for _, id := range p.system.ProcessRegistry.LocalPIDs.LocalPIDs[0].Keys() {
 			switch prefix, _, _ := strings.Cut(id, "$"); prefix {
-			case "remote", "gather", "ask", "proxy", "question":
+			case "remote", "ask", "proxy", "question":
 				s.Violate("left processes", "%s of %s", id, p.name)
 			}
 		}

@@ -745,7 +745,7 @@ func (m *member) processes() map[string]int {
 		}
 		for _, id := range shard.Keys() {
 			prefix, _, generated := strings.Cut(id, "$")
-			if generated && slices.Contains([]string{"remote", "gather", "ask", "proxy", "question"}, prefix) {
+			if generated && slices.Contains([]string{"remote", "ask", "proxy", "question"}, prefix) {
 				counts[prefix]++
 			}
 		}

@@ -23,8 +23,11 @@ type Received struct {
 // Decode decodes what another member has sent. It may be called from any goroutine, and takes long for a large message.
 func Decode(network, from string, m link.Message) *Received {
 	r := &Received{Network: network, From: from, id: m.ID}
-	if r.value, r.err = wire.Decode(m.Type, m.Body); r.err == nil && len(m.Head) > 0 {
+	if len(m.Head) > 0 {
 		r.err = json.Unmarshal(m.Head, &r.with)
+	}
+	if r.err == nil {
+		r.value, r.err = wire.Decode(m.Type, m.Body)
 	}
 	return r
 }
@@ -32,11 +35,14 @@ func Decode(network, from string, m link.Message) *Received {
 // onMessage handles a message of another member.
 func (n *node) onMessage(from *peer, m *Received) {
 	switch {
+	case m.id == isReply:
+		n.questions.onAnswer(m.with.Ref, m.value)
+		return
 	case m.id&isReply != 0:
-		n.onReplyReceived(from, m.id&^isReply, m.value, m.err)
+		n.routing.onReply(from, m.id&^isReply, m.value, m.err)
 		return
 	case m.err != nil:
-		n.onUndecodable(from, m.id, m.err)
+		n.onUndecodable(from, m)
 		return
 	}
 	switch msg := m.value.(type) {
@@ -45,7 +51,7 @@ func (n *node) onMessage(from *peer, m *Received) {
 	case *cancelled:
 		n.serving.onExchangeCancelled(from, m.id, msg.ByID)
 	case messages.Request:
-		n.questions.onAsk(from, m.id, m.with.Ref, msg)
+		n.questions.onAsk(from, m.with, msg)
 	case *gone:
 		n.proxies.onGone(from, msg.Ref)
 	case *taken:
@@ -71,19 +77,14 @@ func (n *node) onMessage(from *peer, m *Received) {
 	}
 }
 
-// onReplyReceived handles the reply to an exchange or to a question.
-func (n *node) onReplyReceived(from *peer, id uint64, value any, err error) {
-	if n.questions.asks(from, id) {
-		n.questions.onAnswer(id, value)
-		return
-	}
-	n.routing.onReply(from, id, value, err)
-}
-
 // onUndecodable refuses a message that this version does not know, or that is malformed.
-func (n *node) onUndecodable(from *peer, id uint64, err error) {
-	n.cfg.Logger.Warn().Str("member", from.label()).Err(err).Msg("message of a member was refused")
-	if id != 0 {
-		from.answer(id, n.failure(nil, messages.CodeInvalid, "the member "+n.cfg.Name+" does not understand the command: "+err.Error()))
+func (n *node) onUndecodable(from *peer, m *Received) {
+	n.cfg.Logger.Warn().Str("member", from.label()).Err(m.err).Msg("message of a member was refused")
+	why := "the member " + n.cfg.Name + " does not understand the command: " + m.err.Error()
+	switch {
+	case m.id != 0:
+		from.answer(m.id, n.failure(nil, messages.CodeInvalid, why))
+	case m.with.Sender != "":
+		from.post(isReply, envelope{Ref: m.with.Sender}, &messages.Refusal{Reason: "the question is not understood"})
 	}
 }

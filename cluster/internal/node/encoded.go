@@ -3,6 +3,8 @@ package node
 import (
 	"encoding/json"
 
+	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/cluster/internal/wire"
 )
@@ -11,7 +13,7 @@ import (
 type envelope struct {
 	History history `json:"history,omitzero"` // of a command
 	Ref     string  `json:"ref,omitempty"`    // of the actor that the message is for
-	Number  uint64  `json:"number,omitempty"` // of the question that is withdrawn
+	Sender  string  `json:"sender,omitempty"` // the reference of the process that waits for the answer to a question
 }
 
 // encode encodes a message to another member.
@@ -27,8 +29,7 @@ type encoded struct {
 	part     interface{ onEncoded(encoded) }
 	exchange *exchange
 	served   *served
-	asks     uint64 // the number of a question
-	answers  uint64 // likewise
+	asker    *actor.PID // that waits for the answer to a question
 	to       *peer
 	with     envelope
 	message  link.Message

@@ -91,7 +91,7 @@ func (n *node) lost(p *peer) {
 		}
 	}
 	p.link.Drop()
-	p.cancelled = nil
+	p.cancelled, p.withdrawn = nil, nil
 }
 
 // sendBind tells a member of a binding of a caller here.

@@ -184,8 +184,7 @@ func (n *node) onReport(c actor.Context, msg any) {
 	case *answered:
 		n.questions.onAnswered(msg)
 	case *questionDue:
-		const reason = "there was no answer in time"
-		n.questions.cancel(msg.number, &messages.Refusal{Reason: reason}, reason)
+		n.questions.onQuestionDue(msg.of)
 	case interface{ TakenBy() *actor.PID }: // the answer to a messages.StderrLine
 		n.proxies.onTaken(msg.TakenBy())
 	case *retryDue:

@@ -29,7 +29,8 @@ type peer struct {
 
 	connected bool // to it
 
-	cancelled idSet             // ids of its commands and questions that were cancelled, and that may still be on their way
+	cancelled idSet[uint64]     // ids of its commands that were cancelled, and that may still be on their way
+	withdrawn idSet[string]     // likewise, of its questions
 	proxies   map[string]*proxy // of actors there, by reference
 }
 
@@ -64,24 +65,24 @@ func (p *peer) send(m link.Message, err error, of any) {
 	}
 }
 
-// answer sends a small reply to a command or a question of a member.
+// answer sends a small reply to a command of a member.
 func (p *peer) answer(id uint64, reply any) { p.post(id|isReply, envelope{}, reply) }
 
 // maxCancelled bounds the ids that a member may have cancelled in advance.
 const maxCancelled = 1024
 
 // idSet is a bounded set of ids.
-type idSet []uint64
+type idSet[T comparable] []T
 
 // add adds an id, and forgets the oldest one if there are too many.
-func (s *idSet) add(id uint64) {
+func (s *idSet[T]) add(id T) {
 	if *s = append(*s, id); len(*s) > maxCancelled {
 		*s = slices.Delete(*s, 0, 1)
 	}
 }
 
 // take removes an id, and reports whether it was there.
-func (s *idSet) take(id uint64) bool {
+func (s *idSet[T]) take(id T) bool {
 	i := slices.Index(*s, id)
 	if i < 0 {
 		return false

@@ -197,10 +197,7 @@ func (a *proxies) onProxied(msg *proxied) {
 		p.lines = append(p.lines, msg.sender)
 		p.peer.post(0, with, m)
 	case *messages.Withdrawn:
-		var asked bool
-		if with.Number, asked = a.questions.withdraw(p.peer, m.Question); asked {
-			p.peer.post(0, with, m)
-		}
+		p.peer.post(0, with, m)
 	default:
 		if !p.peer.link.Crowded() { // otherwise it is missed, as an event is
 			p.peer.post(0, with, m)
@@ -219,7 +216,7 @@ func (a *proxies) onTell(from *peer, with envelope, message any) {
 		a.lines[with.Ref] = append(a.lines[with.Ref], from)
 		a.mail.Request(to, value, a.self)
 	case *messages.Withdrawn:
-		a.questions.onWithdrawn(from, with.Number, value.Reason)
+		a.questions.onWithdrawn(from, value)
 	case messages.Notification:
 		a.mail.Send(to, value)
 	}

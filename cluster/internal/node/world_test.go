@@ -724,7 +724,7 @@ func (m *member) leftovers() (errs []error) {
 	n := m.node
 	for what, size := range map[string]int{
 		"exchanges": len(n.routing.exchanges), "keys of exchanges": len(n.routing.byKey), "served": len(n.serving.all),
-		"asked": len(n.questions.asked), "asking": len(n.questions.asking), "lines": len(n.proxies.lines), "waiting": n.routing.served, "peers": len(n.members.peers),
+		"asked": len(n.questions.asked), "lines": len(n.proxies.lines), "waiting": n.routing.served, "peers": len(n.members.peers),
 	} {
 		if size > 0 {
 			errs = append(errs, fmt.Errorf("%s: %d %s are left", m.name, size, what))

@@ -53,13 +53,13 @@ func (n *node) stays(op messages.Operation) (here bool) {
 		}
 	}()
 	key := op.Head().Key.Normal()
-	return n.shards.ownBits.owns(key) && n.cfg.Lease.Held() || !wire.Known(op) || key.Validate() != nil || op.Validate() != nil
+	return n.shards.owns(key) && n.cfg.Lease.Held() || !wire.Known(op) || key.Validate() != nil || op.Validate() != nil
 }
 
 // onKeyed gives a control command about a key to the owner of the key.
 func (n *node) onKeyed(c actor.Context, cmd messages.Command) {
 	key, _ := keyOf(cmd)
-	if key.Validate() != nil || n.shards.ownBits.owns(key) {
+	if key.Validate() != nil || n.shards.owns(key) {
 		c.Forward(n.cfg.Supervisor)
 		return
 	}

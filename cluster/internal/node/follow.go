@@ -43,7 +43,7 @@ func (n *node) beginShards() {
 	if !n.members.inside() {
 		return
 	}
-	if began := n.shards.begin(); len(began) > 0 {
+	if began := n.shards.Begin(); len(began) > 0 {
 		n.routing.routeShards(began)
 	}
 }

@@ -139,12 +139,12 @@ func (l *leaving) depart() {
 	if len(l.members.keeper.View().Members) == 1 && !l.supervisorStopped {
 		l.members.depart(false)
 		l.remains = true
-		l.shards.ownBits.setAll(true)
+		l.shards.serveAll(true)
 		l.sayLeft()
 		return
 	}
 	l.remains = false
-	l.shards.ownBits.setAll(false)
+	l.shards.serveAll(false)
 	l.members.depart(true)
 }
 

@@ -63,7 +63,7 @@ func (n *node) spawn() (*actor.PID, error) {
 // newNode returns a node that is not spawned.
 func newNode(cfg *Config) *node {
 	n := &node{base: newBase(cfg)}
-	n.members, n.shards = newMembership(n.base, n), newShards(n.base)
+	n.members, n.shards = newMembership(n.base, n), &ownShards{base: n.base}
 	n.questions = newQuestions(n.base)
 	n.proxies = newProxies(n.base, n.questions)
 	n.leaving = &leaving{base: n.base, members: n.members, shards: n.shards, end: n.endNode}
@@ -88,7 +88,7 @@ func (n *node) handle(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *actor.Started:
 		n.self = c.Self()
-		c.Send(n.cfg.Supervisor, &clusterapi.Cluster{Owns: n.shards.ownBits.owns, HandBack: c.Self()})
+		c.Send(n.cfg.Supervisor, &clusterapi.Cluster{Owns: n.shards.owns, HandBack: c.Self()})
 		c.Watch(n.cfg.Supervisor)
 		n.onTick()
 	case *actor.Stopped:

@@ -20,26 +20,40 @@ type ownShards struct {
 	*base
 	*view.Shards // of the incarnation
 	incarnation  string
-	ownBits      shardBits // those that it serves
-	telling      bool      // tellDue is on its way
-}
+	telling      bool // tellDue is on its way
 
-func newShards(b *base) *ownShards {
-	s := &ownShards{base: b}
-	s.ownBits.init(b.cfg.Shards)
-	return s
+	// What any goroutine may ask for.
+	served atomic.Pointer[view.Shards] // those of the incarnation, or nil if none is served
+	all    atomic.Bool                 // all are served: there is no other member
 }
 
 // beginIncarnation begins the shards of an incarnation: it holds none.
 func (s *ownShards) beginIncarnation(id string) {
 	s.incarnation, s.Shards = id, view.NewShards(id, s.cfg.Shards)
+	s.served.Store(s.Shards)
 }
 
 // end ends the incarnation: nothing is served, and nothing is to be released.
 func (s *ownShards) end() {
-	s.ownBits.setAll(false)
+	s.serveAll(false)
 	s.incarnation = ""
 }
+
+// serveAll has all shards count as served, or none until the next incarnation.
+func (s *ownShards) serveAll(are bool) {
+	if s.all.Store(are); !are {
+		s.served.Store(nil)
+	}
+}
+
+// Serves reports whether a shard is served here. It may be called from any goroutine.
+func (s *ownShards) Serves(shard int) bool {
+	served := s.served.Load()
+	return s.all.Load() || served != nil && served.Serves(shard)
+}
+
+// owns reports whether the shard of a key is served here. It may be called from any goroutine.
+func (s *ownShards) owns(key messages.Key) bool { return s.Serves(ShardOf(key.Normal(), s.cfg.Shards)) }
 
 // maxReleases is how many commands release the shards that have moved. Each command makes the
 // supervisor look at all its sessions. But the shards of a command wait for each other's calls.
@@ -49,58 +63,10 @@ const maxReleases = 64
 // to the next owners.
 func (s *ownShards) takeView(v view.View, leave bool) {
 	moved := s.SetView(v)
-	for _, shard := range moved {
-		s.ownBits.set(shard, false)
-	}
 	for some := range slices.Chunk(moved, 1+len(moved)/maxReleases) {
 		id := s.incarnation
 		s.askSupervisor(&clusterapi.Release{Match: inShards(s.cfg.Shards, some), Leave: leave}, func(any) any { return &shardsReleased{id, some} })
 	}
-}
-
-// begin begins to serve the shards that the others have ceded, and returns them.
-func (s *ownShards) begin() []int {
-	began := s.Begin()
-	for _, shard := range began {
-		s.ownBits.set(shard, true)
-	}
-	return began
-}
-
-// shardBits says which shards are served here. It may be read from any goroutine.
-type shardBits struct {
-	shards int
-	words  []atomic.Uint64
-}
-
-func (o *shardBits) init(shards int) {
-	o.shards, o.words = shards, make([]atomic.Uint64, (shards+63)/64)
-}
-
-// owns reports whether the shard of a key is served here.
-func (o *shardBits) owns(key messages.Key) bool {
-	shard := ShardOf(key.Normal(), o.shards)
-	return o.words[shard/64].Load()&(1<<(shard%64)) != 0
-}
-
-// setAll notes that all shards are served, or that none is.
-func (o *shardBits) setAll(are bool) {
-	var word uint64
-	if are {
-		word = ^word
-	}
-	for i := range o.words {
-		o.words[i].Store(word)
-	}
-}
-
-// set notes that a shard is served, or is not.
-func (o *shardBits) set(shard int, is bool) {
-	if is {
-		o.words[shard/64].Or(1 << (shard % 64))
-		return
-	}
-	o.words[shard/64].And(^(uint64(1) << (shard % 64)))
 }
 
 // shardsReleased says that the supervisor has closed the sessions of shards.

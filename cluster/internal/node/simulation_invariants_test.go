@@ -18,7 +18,7 @@ type overlap struct {
 
 // acts reports whether a process may start calls of a shard.
 func (p *process) acts(shard int) bool {
-	return !p.dead && !p.left && !p.paused && p.node.shards.ownBits.words[0].Load()&(1<<shard) != 0 && p.lease.Held()
+	return !p.dead && !p.left && !p.paused && p.node.shards.Serves(shard) && p.lease.Held()
 }
 
 // mayOverlap reports whether two members may act for a key because etcd has lost views.
@@ -31,11 +31,10 @@ func (s *simulation) checkOverlaps() {
 	now := time.Now()
 	for x, a := range s.processes {
 		for _, b := range s.processes[x+1:] {
-			both := a.node.shards.ownBits.words[0].Load() & b.node.shards.ownBits.words[0].Load()
 			for shard := range clusterSize {
 				at := overlap{shard, a, b}
 				since, before := s.overlaps[at]
-				switch is := both&(1<<shard) != 0 && a.acts(shard) && b.acts(shard); {
+				switch is := a.acts(shard) && b.acts(shard); {
 				case is && !before:
 					s.overlaps[at] = now
 				case before && !is:

@@ -1,22 +1,27 @@
 package view
 
-import "slices"
+import (
+	"slices"
+	"sync/atomic"
+)
 
-// Set is a set of shards.
+// Set is a set of shards. One goroutine at a time may change it, while others ask what it has.
 type Set []uint64
 
 // NewSet returns an empty set of shards with numbers below n.
 func NewSet(n int) Set { return make(Set, (n+63)/64) }
 
 // Has reports whether a shard is in the set.
-func (s Set) Has(shard int) bool { return shard/64 < len(s) && s[shard/64]&(1<<(shard%64)) != 0 }
+func (s Set) Has(shard int) bool {
+	return shard/64 < len(s) && atomic.LoadUint64(&s[shard/64])&(1<<(shard%64)) != 0
+}
 
 // Put adds a shard, or removes it.
 func (s Set) Put(shard int, is bool) {
 	if is {
-		s[shard/64] |= 1 << (shard % 64)
+		atomic.OrUint64(&s[shard/64], 1<<(shard%64))
 	} else {
-		s[shard/64] &^= 1 << (shard % 64)
+		atomic.AndUint64(&s[shard/64], ^uint64(1<<(shard%64)))
 	}
 }
 
@@ -56,7 +61,7 @@ func NewShards(self string, count int) *Shards {
 	return &Shards{self: self, count: count, said: map[string]Holding{}, serving: NewSet(count), releasing: NewSet(count)}
 }
 
-// Serves reports whether the member serves a shard, as far as its view says.
+// Serves reports whether the member serves a shard, as far as its view says. It may be called from any goroutine.
 func (s *Shards) Serves(shard int) bool { return s.serving.Has(shard) }
 
 // Owns reports whether the member owns a shard by its view.

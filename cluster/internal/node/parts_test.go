@@ -233,6 +233,19 @@ func TestCommandOfAnotherMemberThatWaitsEndsWithItsMemberOrCaller(t *testing.T) 
 	require.Len(t, p.routing.exchanges, 2)
 }
 
+// The operation of a list goes to the owner of the list, and from there to the member of the session.
+func TestOwnerOfAnOperationThatCrossesTwiceIsForgottenWithItsReply(t *testing.T) {
+	p := newParts(t)
+	p.own, p.serves = true, true
+	op := &messages.CallTool{Header: messages.Header{Key: messages.Key{Server: "s", Scope: "c"}, ID: "1"}, Params: &mcp.CallToolParams{Name: "t"}}
+	p.serving.serve(p.other, 7, op, history{})
+	p.owner, p.own = p.other, false
+	p.routing.begin(&exchange{cmd: op, caller: p.caller.pid, key: op.Key.Normal(), deadline: time.Now().Add(time.Hour)})
+	require.Len(t, p.routing.proxies.watched, 1)
+	p.serving.onServed(p.serving.servedBy(op.Owner), &messages.ToolResult{Result: &mcp.CallToolResult{}})
+	require.Empty(t, p.routing.proxies.watched)
+}
+
 func TestCancelThatOvertakesItsCommandCounts(t *testing.T) {
 	p := newParts(t)
 	p.own, p.serves = true, true

@@ -90,6 +90,13 @@ func (b *box) SendSystemMessage(self *actor.PID, message any) {
 	}
 }
 
+// isWatchedBy reports whether an actor watches the box.
+func (b *box) isWatchedBy(who *actor.PID) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.ContainsFunc(b.watchers, who.Equal)
+}
+
 // end tells who watches the box that its member is lost.
 func (b *box) end(self *actor.PID) {
 	b.mu.Lock()

@@ -220,10 +220,13 @@ func (s *serving) openBox(one *served) {
 	one.sender, _ = processes.Add(&one.box, "remote"+processes.NextId())
 }
 
-// closeBox removes the sender.
+// closeBox removes the sender. What has got to know it as the owner of an operation that crosses again, is told.
 func (s *serving) closeBox(one *served) {
 	if one.sender != nil {
 		s.endProcess(one.sender)
+		if one.box.isWatchedBy(s.self) {
+			s.proxies.onTerminated(wire.Ref(one.sender))
+		}
 		one.sender = nil
 	}
 }

@@ -54,8 +54,6 @@ func (n *node) onMessage(from *peer, m *Received) {
 		n.questions.onAsk(from, m.with, msg)
 	case *gone:
 		n.proxies.onGone(from, msg.Ref)
-	case *taken:
-		n.proxies.onLineTaken(from, msg.Ref)
 	case *wantEvents:
 		n.events.onWantEvents(from, msg.Want)
 	case *bindingsEnded:
@@ -84,7 +82,7 @@ func (n *node) onUndecodable(from *peer, m *Received) {
 	switch {
 	case m.id != 0:
 		from.answer(m.id, n.failure(nil, messages.CodeInvalid, why))
-	case m.with.Sender != "":
+	case m.with.Sender != "": // a question
 		from.post(isReply, envelope{Ref: m.with.Sender}, &messages.Refusal{Reason: "the question is not understood"})
 	}
 }

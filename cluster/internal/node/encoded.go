@@ -13,7 +13,7 @@ import (
 type envelope struct {
 	History history `json:"history,omitzero"` // of a command
 	Ref     string  `json:"ref,omitempty"`    // of the actor that the message is for
-	Sender  string  `json:"sender,omitempty"` // the reference of the process that waits for the answer to a question
+	Sender  string  `json:"sender,omitempty"` // of a question or a line: the reference of who gets the answer
 }
 
 // encode encodes a message to another member.

@@ -185,8 +185,6 @@ func (n *node) onReport(c actor.Context, msg any) {
 		n.questions.onAnswered(msg)
 	case *questionDue:
 		n.questions.onQuestionDue(msg.of)
-	case interface{ TakenBy() *actor.PID }: // the answer to a messages.StderrLine
-		n.proxies.onTaken(msg.TakenBy())
 	case *retryDue:
 		n.routing.routeKey(msg.key)
 	case *overdue:

@@ -16,15 +16,14 @@ type proxies struct {
 	*base
 	questions *questions
 	watched   map[string][]*peer // by reference of an actor here: the members that know it
-	lines     map[string][]*peer // by reference of a subscriber here: the members whose lines it has not handled, in order
 }
 
 func newProxies(b *base, q *questions) *proxies {
-	return &proxies{base: b, questions: q, watched: map[string][]*peer{}, lines: map[string][]*peer{}}
+	return &proxies{base: b, questions: q, watched: map[string][]*peer{}}
 }
 
 // proxy is a process that stands for an actor of another member: the owner of a scope or of an
-// operation, a handler, or a subscriber. It ends with that actor, or with its member. The
+// operation, a handler, a subscriber, or a session that sends lines of stderr. It ends with that actor, or with its member. The
 // supervisor watches it as it watches actors here.
 type proxy struct {
 	peer     *peer
@@ -33,7 +32,6 @@ type proxy struct {
 	uses     int // commands without a reply that name it
 	pinned   bool
 	watchers map[string]*actor.PID
-	lines    []*actor.PID // the sessions whose lines of stderr the subscriber has not handled
 }
 
 // Between nodes.
@@ -42,7 +40,7 @@ type (
 	gone struct {
 		Ref string `json:"ref"`
 	}
-	// taken says that a subscriber has handled a line of stderr.
+	// taken tells a session that a subscriber has handled a line of stderr.
 	taken struct {
 		Ref string `json:"ref"`
 	}
@@ -194,8 +192,12 @@ func (a *proxies) onProxied(msg *proxied) {
 	with := envelope{Ref: p.ref}
 	switch m := msg.message.(type) {
 	case *messages.StderrLine:
-		p.lines = append(p.lines, msg.sender)
+		a.watchActor(msg.sender)
+		with.Sender = wire.Ref(msg.sender)
 		p.peer.post(0, with, m)
+		a.introduceActor(p.peer, msg.sender)
+	case interface{ TakenBy() *actor.PID }: // the answer to a line
+		p.peer.post(0, with, &taken{wire.Ref(m.TakenBy())})
 	case *messages.Withdrawn:
 		p.peer.post(0, with, m)
 	default:
@@ -210,36 +212,19 @@ func (a *proxies) onTell(from *peer, with envelope, message any) {
 	to := wire.PID(with.Ref)
 	switch value := message.(type) {
 	case *messages.StderrLine:
-		if !a.isThere(to) {
-			return
+		if a.isThere(to) {
+			session := a.proxyOf(from, with.Sender)
+			session.pinned = true
+			a.mail.Request(to, value, session.pid)
 		}
-		a.lines[with.Ref] = append(a.lines[with.Ref], from)
-		a.mail.Request(to, value, a.self)
+	case *taken:
+		if p := from.proxies[value.Ref]; p != nil {
+			a.mail.Send(to, &lineTaken{by: p.pid})
+		}
 	case *messages.Withdrawn:
 		a.questions.onWithdrawn(from, value)
 	case messages.Notification:
 		a.mail.Send(to, value)
-	}
-}
-
-// onTaken tells the member of a session that a line was handled.
-func (a *proxies) onTaken(by *actor.PID) {
-	ref := wire.Ref(by)
-	from := a.lines[ref]
-	if len(from) == 0 {
-		return
-	}
-	if a.lines[ref] = from[1:]; len(from) == 1 {
-		delete(a.lines, ref)
-	}
-	from[0].post(0, envelope{}, &taken{ref})
-}
-
-// onLineTaken tells the session that a line was handled.
-func (a *proxies) onLineTaken(from *peer, ref string) {
-	if p := from.proxies[ref]; p != nil && len(p.lines) > 0 {
-		a.mail.Send(p.lines[0], &lineTaken{by: p.pid})
-		p.lines = p.lines[1:]
 	}
 }
 
@@ -262,14 +247,17 @@ func named(cmd messages.Command) [3]*actor.PID {
 // watch watches the actors that a command names.
 func (a *proxies) watch(cmd messages.Command) {
 	for _, pid := range named(cmd) {
-		if pid == nil {
-			continue
+		if pid != nil {
+			a.watchActor(pid)
 		}
-		ref := wire.Ref(pid)
-		if _, is := a.watched[ref]; !is {
-			a.watched[ref] = nil
-			a.mail.Watch(pid, a.self)
-		}
+	}
+}
+
+func (a *proxies) watchActor(pid *actor.PID) {
+	ref := wire.Ref(pid)
+	if _, is := a.watched[ref]; !is {
+		a.watched[ref] = nil
+		a.mail.Watch(pid, a.self)
 	}
 }
 
@@ -277,16 +265,19 @@ func (a *proxies) watch(cmd messages.Command) {
 // the command came are gone.
 func (a *proxies) introduce(p *peer, cmd messages.Command) {
 	for _, pid := range named(cmd) {
-		if pid == nil {
-			continue
+		if pid != nil {
+			a.introduceActor(p, pid)
 		}
-		ref := wire.Ref(pid)
-		switch members, is := a.watched[ref]; {
-		case !is:
-			p.post(0, envelope{}, &gone{ref})
-		case !slices.Contains(members, p):
-			a.watched[ref] = append(members, p)
-		}
+	}
+}
+
+func (a *proxies) introduceActor(p *peer, pid *actor.PID) {
+	ref := wire.Ref(pid)
+	switch members, is := a.watched[ref]; {
+	case !is:
+		p.post(0, envelope{}, &gone{ref})
+	case !slices.Contains(members, p):
+		a.watched[ref] = append(members, p)
 	}
 }
 
@@ -296,7 +287,6 @@ func (a *proxies) onTerminated(ref string) {
 		p.post(0, envelope{}, &gone{ref})
 	}
 	delete(a.watched, ref)
-	delete(a.lines, ref)
 }
 
 // endProxies removes the proxies of a member, and returns them: those who watch them are not told.
@@ -313,15 +303,7 @@ func (a *proxies) lose(p *peer) {
 	for ref := range inOrder(p.proxies) {
 		a.onGone(p, ref)
 	}
-	lost := func(other *peer) bool { return other == p }
 	for ref, members := range a.watched {
-		a.watched[ref] = slices.DeleteFunc(members, lost)
-	}
-	for ref, from := range a.lines {
-		if from = slices.DeleteFunc(from, lost); len(from) == 0 {
-			delete(a.lines, ref)
-		} else {
-			a.lines[ref] = from
-		}
+		a.watched[ref] = slices.DeleteFunc(members, func(other *peer) bool { return other == p })
 	}
 }

@@ -153,7 +153,7 @@ func (s *simulation) checkEnd() {
 		n := p.node
 		for what, size := range map[string]int{
 			"exchanges": len(n.routing.exchanges), "keys of exchanges": len(n.routing.byKey), "served": len(n.serving.all), "asked": len(n.questions.asked),
-			"lines": len(n.proxies.lines), "waiting": n.routing.served, "peers": len(n.members.peers), "sessions": len(p.runs.sessions),
+			"waiting": n.routing.served, "peers": len(n.members.peers), "sessions": len(p.runs.sessions),
 		} {
 			if size > 0 {
 				s.Violate("left "+what, "%d %s of %s", size, what, p.name)

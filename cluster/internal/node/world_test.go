@@ -434,17 +434,14 @@ func (m *member) known() []messages.MemberSnapshot {
 // inNode runs a function in the actor of a member's node.
 func (m *member) inNode(do func(n *node)) {
 	done := make(chan bool)
-	m.system.Root.Send(m.pid, nodeFunc(func() { do(m.node); close(done) }))
+	m.system.Root.Send(m.pid, &encoded{part: nodeFunc(func() { do(m.node); close(done) })})
 	<-done
 }
 
-// nodeFunc is a message that a node runs, as it calls TakenBy.
+// nodeFunc is a function that a node runs, as a part that it gives what is encoded.
 type nodeFunc func()
 
-func (f nodeFunc) TakenBy() *actor.PID {
-	f()
-	return actor.NewPID("nobody", "nobody")
-}
+func (f nodeFunc) onEncoded(encoded) { f() }
 
 // ownerOf returns the member that owns a key by the view.
 func (w *world) ownerOf(scope string) *member {
@@ -724,7 +721,7 @@ func (m *member) leftovers() (errs []error) {
 	n := m.node
 	for what, size := range map[string]int{
 		"exchanges": len(n.routing.exchanges), "keys of exchanges": len(n.routing.byKey), "served": len(n.serving.all),
-		"asked": len(n.questions.asked), "lines": len(n.proxies.lines), "waiting": n.routing.served, "peers": len(n.members.peers),
+		"asked": len(n.questions.asked), "waiting": n.routing.served, "peers": len(n.members.peers),
 	} {
 		if size > 0 {
 			errs = append(errs, fmt.Errorf("%s: %d %s are left", m.name, size, what))

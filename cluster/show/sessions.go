@@ -10,15 +10,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// sessions are what the results of calls say of the sessions: on which member each one lives, and whether its state was kept.
-type sessions struct {
-	of    map[string]*session // by scope
-	moves int                 // sessions that were answered by another member than before
-	reset []string            // scopes whose state was lost
-	waits []time.Duration     // of the last act: from the first call of a moved session to its first result
-}
-
-// session is one session.
+// session is what the results of calls say of a session: on which member it lives, and whether its state was kept.
 type session struct {
 	member  string
 	total   int       // the last value of its counter
@@ -26,27 +18,27 @@ type session struct {
 	since   time.Time // when a call has waited for that since, or zero
 }
 
-// called notes a call to a session.
-func (all *sessions) called(scope string) {
-	if s := all.of[scope]; s != nil && s.awaited && s.since.IsZero() {
+// called notes a call to a session. The caller holds mu.
+func (v *verifier) called(scope string) {
+	if s := v.sessions[scope]; s != nil && s.awaited && s.since.IsZero() {
 		s.since = time.Now()
 	}
 }
 
-// answered notes what the result of a call says of its session.
-func (all *sessions) answered(op *messages.CallTool, result *messages.ToolResult) {
+// locate notes what the result of a call says of its session. The caller holds mu.
+func (v *verifier) locate(op *messages.CallTool, result *messages.ToolResult) {
 	scope := op.Key.Scope
-	now := all.of[scope]
+	now := v.sessions[scope]
 	if now == nil {
 		now = &session{member: result.Supervisor}
-		all.of[scope] = now
+		v.sessions[scope] = now
 	}
 	if now.member != result.Supervisor {
 		now.member = result.Supervisor
-		all.moves++
+		v.moves++
 		if now.awaited {
 			now.awaited = false
-			all.waits = append(all.waits, time.Since(now.since))
+			v.waits = append(v.waits, time.Since(now.since))
 		}
 	}
 	total, least := totalOf(result.Result), now.total
@@ -54,7 +46,7 @@ func (all *sessions) answered(op *messages.CallTool, result *messages.ToolResult
 		least++
 	}
 	if total < least {
-		all.reset = append(all.reset, scope)
+		v.reset = append(v.reset, scope)
 	}
 	now.total = total
 }
@@ -71,12 +63,19 @@ func totalOf(result *mcp.CallToolResult) int {
 }
 
 // expect begins an act in which the sessions of a member move, and returns how many these are.
-func (all *sessions) expect(member string) (sessions int) {
-	all.waits = nil
-	for _, s := range all.of {
+func (v *verifier) expect(member string) (sessions int) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.waits = nil
+	for _, s := range v.sessions {
 		s.since = time.Time{}
 		if s.awaited = s.member == member; s.awaited {
 			sessions++
+		}
+	}
+	for _, c := range v.calls {
+		if c.replies == 0 {
+			v.called(c.op.Key.Scope)
 		}
 	}
 	return sessions
@@ -84,11 +83,20 @@ func (all *sessions) expect(member string) (sessions int) {
 
 // moved returns how many sessions have not moved yet since expect, and how long the others took
 // from their first call to their first result, in order.
-func (all *sessions) moved() (awaited int, waits []time.Duration) {
-	for _, s := range all.of {
+func (v *verifier) moved() (awaited int, waits []time.Duration) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, s := range v.sessions {
 		if s.awaited {
 			awaited++
 		}
 	}
-	return awaited, slices.Sorted(slices.Values(all.waits))
+	return awaited, slices.Sorted(slices.Values(v.waits))
+}
+
+// known returns how many sessions have answered.
+func (v *verifier) known() int {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.sessions)
 }

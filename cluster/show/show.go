@@ -186,7 +186,7 @@ func (s *show) startMembers(ctx context.Context) bool {
 		}
 		s.note(true, "the members and their sessions are shown at %s", url)
 	}
-	return s.waitJoined(ctx, "b") && s.waitJoined(ctx, "c")
+	return s.waitJoined(ctx, "b", "") && s.waitJoined(ctx, "c", "")
 }
 
 // start starts the process of a member.
@@ -200,10 +200,12 @@ func (s *show) start(name string) bool {
 	return true
 }
 
-// waitJoined waits until a member that was started has joined.
-func (s *show) waitJoined(ctx context.Context, name string) bool {
-	return s.until(ctx, "member "+name+" joins", func() bool { return s.idOf(name) != "" || !s.others[name].runs() }) &&
-		(s.others[name].runs() || s.fail("member %s has ended", name))
+// waitJoined waits until a member has joined under another id than before.
+func (s *show) waitJoined(ctx context.Context, name, before string) bool {
+	return s.until(ctx, "member "+name+" joins", func() bool {
+		now := s.idOf(name)
+		return now != "" && now != before
+	})
 }
 
 // servePage serves the debug page of member a, and returns its URL.
@@ -277,13 +279,7 @@ func (s *show) killMember(ctx context.Context) bool {
 func (s *show) restartMember(ctx context.Context) bool {
 	s.note(true, "member b starts again")
 	before := s.idOf("b") // one that was killed may not be removed yet
-	return s.start("b") && s.until(ctx, "member b joins", func() bool { return s.joinedSince("b", before) }) && s.waitSessions(ctx, "b")
-}
-
-// joinedSince reports whether a member has joined under another id.
-func (s *show) joinedSince(name, before string) bool {
-	now := s.idOf(name)
-	return now != "" && now != before
+	return s.start("b") && s.waitJoined(ctx, "b", before) && s.waitSessions(ctx, "b")
 }
 
 // waitSessions waits until a member that has joined has sessions.
@@ -319,7 +315,7 @@ func (s *show) pauseMember(ctx context.Context) bool {
 	if err := resumeProcess(c); err != nil {
 		return s.fail("member c could not be resumed: %v", err)
 	}
-	if !s.until(ctx, "member c joins again", func() bool { return s.joinedSince("c", before) }) {
+	if !s.waitJoined(ctx, "c", before) {
 		return false
 	}
 	s.note(false, "member c has dropped its sessions, and joined again after %v", short(time.Since(began)))
@@ -460,7 +456,7 @@ func (s *show) stop() []claim {
 		{"every act was as announced, and no call failed when a member left", s.failed},
 		{"every call got exactly one reply", unanswered},
 		{"no call ran twice unless that was allowed", repeated},
-		{"every session kept its state, wherever it went", s.verifier.sessions.reset},
+		{"every session kept its state, wherever it went", s.verifier.reset},
 		{"all members left, and no session was left on the server", left},
 	}
 }
@@ -511,7 +507,7 @@ func (s *show) report(out io.Writer) {
 		fmt.Fprintf(out, "%d failed with %s\n", v.failures[code], code)
 	}
 	fmt.Fprintf(out, "%d calls ran twice at the server, %d of them although that was not allowed\n", v.again, len(v.repeated))
-	fmt.Fprintf(out, "%d times a session moved, %d times it lost its state\n", v.sessions.moves, len(v.sessions.reset))
+	fmt.Fprintf(out, "%d times a session moved, %d times it lost its state\n", v.moves, len(v.reset))
 	for _, text := range s.moves {
 		fmt.Fprintln(out, text)
 	}

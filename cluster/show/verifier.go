@@ -15,10 +15,13 @@ type verifier struct {
 
 	mu        sync.Mutex
 	sentCalls int
-	calls     map[string]*call // those of the last minute, by id
-	sessions  sessions
+	calls     map[string]*call    // those of the last minute, by id
+	sessions  map[string]*session // by scope
+	moves     int                 // sessions that were answered by another member than before
+	waits     []time.Duration     // of the last act: from the first call of a moved session to its first result
 
 	unanswered, repeated []string // violations
+	reset                []string // scopes whose state was lost
 
 	answered, replayed int
 	again              int // calls that ran more than once, known after check
@@ -37,7 +40,7 @@ type call struct {
 }
 
 func newVerifier(failed func(scope string, f *messages.Failure)) *verifier {
-	return &verifier{failed: failed, calls: map[string]*call{}, sessions: sessions{of: map[string]*session{}}, failures: map[messages.Code]int{}}
+	return &verifier{failed: failed, calls: map[string]*call{}, sessions: map[string]*session{}, failures: map[messages.Code]int{}}
 }
 
 // sent records a call.
@@ -46,7 +49,7 @@ func (v *verifier) sent(op *messages.CallTool) {
 	defer v.mu.Unlock()
 	v.sentCalls++
 	v.calls[op.ID] = &call{op: op, sent: time.Now()}
-	v.sessions.called(op.Key.Scope)
+	v.called(op.Key.Scope)
 }
 
 // executed records that a server runs a call.
@@ -77,7 +80,7 @@ func (v *verifier) replied(reply messages.Reply) {
 		if r.Replayed {
 			v.replayed++
 		}
-		v.sessions.answered(c.op, r)
+		v.locate(c.op, r)
 	case *messages.Failure:
 		v.failures[r.Code]++
 		v.failed(c.op.Key.Scope, r)
@@ -135,32 +138,4 @@ func (v *verifier) failureCount() (n int) {
 		n += count
 	}
 	return n
-}
-
-// expect begins an act in which the sessions of a member move, and returns how many these are.
-func (v *verifier) expect(member string) (sessions int) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	sessions = v.sessions.expect(member)
-	for _, c := range v.calls {
-		if c.replies == 0 {
-			v.sessions.called(c.op.Key.Scope)
-		}
-	}
-	return sessions
-}
-
-// moved returns how many sessions have not moved yet since expect, and how long the others took
-// from their first call to their first result.
-func (v *verifier) moved() (awaited int, waits []time.Duration) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.sessions.moved()
-}
-
-// known returns how many sessions have answered.
-func (v *verifier) known() int {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return len(v.sessions.of)
 }

@@ -62,17 +62,17 @@ func isExact(number []byte) bool {
 	return err == nil && bytes.Equal(text, number)
 }
 
-// convertNumbers converts the values of type any in a decoded value, in which each number is a json.Number, as exact does.
+// convertNumbers converts each json.Number in the values of type any of a decoded value, as exact does.
 func convertNumbers(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
-		if !v.IsNil() {
-			convertNumbers(v.Elem())
-		}
+		convertNumbers(v.Elem())
 	case reflect.Interface:
-		if !v.IsNil() && v.NumMethod() == 0 {
-			v.Set(reflect.ValueOf(exact(v.Interface())))
+		if number, is := v.Interface().(json.Number); is {
+			v.Set(exact(number))
+			return
 		}
+		convertNumbers(v.Elem())
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Field(i).CanSet() {
@@ -81,12 +81,11 @@ func convertNumbers(v reflect.Value) {
 		}
 	case reflect.Map:
 		for entries := v.MapRange(); entries.Next(); {
-			switch of := entries.Value(); {
-			case of.Kind() == reflect.Interface && !of.IsNil() && of.NumMethod() == 0:
-				v.SetMapIndex(entries.Key(), reflect.ValueOf(exact(of.Interface())))
-			default:
-				convertNumbers(of)
+			if number, is := entries.Value().Interface().(json.Number); is {
+				v.SetMapIndex(entries.Key(), exact(number))
+				continue
 			}
+			convertNumbers(entries.Value())
 		}
 	case reflect.Slice:
 		for i := 0; i < v.Len() && v.Type().Elem().Kind() != reflect.Uint8; i++ {
@@ -95,29 +94,17 @@ func convertNumbers(v reflect.Value) {
 	}
 }
 
-// exact returns a tree with each json.Number as a float64 if that is exact, or else as an int64, a
-// uint64 or a json.Number. It changes the tree.
-func exact(tree any) any {
-	switch tree := tree.(type) {
-	case map[string]any:
-		for name, member := range tree {
-			tree[name] = exact(member)
-		}
-	case []any:
-		for i, element := range tree {
-			tree[i] = exact(element)
-		}
-	case json.Number:
-		if isExact([]byte(tree)) {
-			f, _ := tree.Float64()
-			return f
-		}
-		if i, err := strconv.ParseInt(string(tree), 10, 64); err == nil {
-			return i
-		}
-		if u, err := strconv.ParseUint(string(tree), 10, 64); err == nil {
-			return u
-		}
+// exact returns a number as a float64 if that is exact, or else as an int64, a uint64 or a json.Number.
+func exact(number json.Number) reflect.Value {
+	if isExact([]byte(number)) {
+		f, _ := number.Float64()
+		return reflect.ValueOf(f)
 	}
-	return tree
+	if i, err := strconv.ParseInt(string(number), 10, 64); err == nil {
+		return reflect.ValueOf(i)
+	}
+	if u, err := strconv.ParseUint(string(number), 10, 64); err == nil {
+		return reflect.ValueOf(u)
+	}
+	return reflect.ValueOf(number)
 }

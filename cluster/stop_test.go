@@ -134,7 +134,9 @@ func TestWhatReachesAMemberThatStopsIsClosed(t *testing.T) {
 			stopped := make(chan error, 1)
 			go func() { stopped <- stops.Stop(t.Context()) }()
 			call := func(scope string) error {
-				_, err := stops.Client().CallTool(t.Context(), "counter", scope, &mcp.CallToolParams{Name: "add"})
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second) // one that came just before goes to the next owner, and waits there
+				defer cancel()
+				_, err := stops.Client().CallTool(ctx, "counter", scope, &mcp.CallToolParams{Name: "add"})
 				return err
 			}
 			require.Eventually(t, func() bool { return call(scopes[0]) != nil }, 10*time.Second, time.Millisecond)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"slices"
@@ -21,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpactor/mcpactor/cluster"
+	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor/debug"
@@ -106,12 +106,14 @@ func newShow(o options, out, log io.Writer) (*show, error) {
 		s.note(false, "a call of %s failed: %s, %s", scope, f.Code, f.Detail)
 	})
 	var hosts []string
-	for i := range 3 {
-		listen, err := freeAddress(10000 * (i + 1))
+	for len(hosts) < 3 {
+		address, err := clusterapi.FreeAddr("127.0.0.1")
 		if err != nil {
 			return nil, err
 		}
-		hosts = append(hosts, listen)
+		if !slices.Contains(hosts, address) {
+			hosts = append(hosts, address)
+		}
 	}
 	var err error
 	if s.server, err = newMCPServer(s.verifier.executed); err != nil {
@@ -128,21 +130,6 @@ func newShow(o options, out, log io.Writer) (*show, error) {
 		s.configs[name] = memberConfig{Name: name, Listen: hosts[i], Hosts: hosts, Server: s.server.url, Store: "http://" + listener.Addr().String()}
 	}
 	return s, nil
-}
-
-// freeAddress returns a loopback address with a port that is free, of the thousand from first
-// on. Systems assign ports from 32768 on, also while a member is restarted.
-func freeAddress(first int) (string, error) {
-	var errs error
-	for range 20 {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(first+rand.IntN(1000)))
-		l, err := net.Listen("tcp", address)
-		if err == nil {
-			return address, l.Close()
-		}
-		errs = errors.Join(errs, err)
-	}
-	return "", errs
 }
 
 // run runs the show, and returns its claims.

@@ -86,7 +86,7 @@ func TestKilledMembersScopesWorkElsewhere(t *testing.T) {
 		work()
 		c.kill(1)
 		work()
-		c.join(1) // a host that does not come back still counts: see the next test
+		c.join(1)
 		r := c.end(messages.CodeLost)
 		c.requireKept(r)
 	})
@@ -111,7 +111,7 @@ func TestMembersThatStopAtOnceLeaveNoSession(t *testing.T) {
 	})
 }
 
-// A host that was killed is a voter until another one takes its place: the last one of the others has no majority.
+// Hosts that were killed are voters until another one stops.
 func TestLastHostWithoutAMajorityNamesItsSessions(t *testing.T) {
 	each(t, nil, []setting{staticShared}, func(t *testing.T, s setting) {
 		c := start(t, s)
@@ -119,9 +119,9 @@ func TestLastHostWithoutAMajorityNamesItsSessions(t *testing.T) {
 		c.start(member.Load{Scopes: all, Timeout: 10 * time.Second})
 		c.quiet()
 		c.kill(1)
-		c.leave(0)
+		c.slots[0].running.kill()
 		last := c.slots[2].running
-		c.slots[2].running = nil
+		c.slots[0].running, c.slots[2].running = nil, nil
 		<-time.After(2 * lease)
 		last.signal(syscall.SIGTERM)
 		<-last.exited
@@ -164,6 +164,25 @@ func TestRollingRestartLosesNothing(t *testing.T) {
 		work()
 		r := c.end(messages.CodeClosed)
 		c.requireRefusedByTheLeaving()
+		if s.shared {
+			require.Equal(t, r.Had, r.Kept)
+		}
+	})
+}
+
+// A host that was killed, and does not come back, is not needed.
+func TestRollingRestartBesideAKilledMemberLosesNothing(t *testing.T) {
+	each(t, []setting{static}, []setting{staticShared, onEtcd, onEtcdShared}, func(t *testing.T, s setting) {
+		c := start(t, s)
+		c.start(load())
+		c.kill(1)
+		for _, i := range []int{0, 2} {
+			c.leave(i)
+			work()
+			c.join(i)
+		}
+		work()
+		r := c.end(messages.CodeClosed, messages.CodeLost)
 		if s.shared {
 			require.Equal(t, r.Had, r.Kept)
 		}

@@ -239,7 +239,7 @@ func (p *process) leave() {
 func (p *process) end() {
 	switch {
 	case !p.node.leaving.ended:
-	case p.host == nil || p.ending >= 20 || p.host.Leave():
+	case p.host == nil || p.ending >= 60 || p.host.Leave():
 		p.left = true
 		return
 	default:

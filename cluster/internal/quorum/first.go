@@ -65,7 +65,7 @@ func (h *Host) bootstrap() bool {
 		}
 		voters[id] = host
 	}
-	data, err := json.Marshal(content{Voters: voters})
+	data, err := json.Marshal(content{Voters: voters, Since: 1})
 	if err != nil {
 		return false
 	}

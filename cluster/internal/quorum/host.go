@@ -58,17 +58,18 @@ type Host struct {
 	store    *raft.MemoryStorage
 	register view.Register
 	voters   map[uint64]string // their addresses
-	heard    map[uint64]string // likewise, of those who have sent something
+	heard    map[uint64]heard  // the last messages of raft
 	conf     *pb.ConfState
 	applied  uint64 // the index of the last entry
 	base     uint64 // that of the last snapshot
-	since    uint64 // that of the last change of the voters, or of a later snapshot
+	since    uint64 // that of the last change of the voters
 	told     uint64 // that of the leader, to a host that is no voter
 	changed  bool   // the voters, since the last snapshot
 
 	snapshots []uint64 // voters that were sent one since the last tick
 
 	ticks   int
+	follows int // the last tick at which it did not lead
 	hellos  hellos
 	leaving *leaving // nil unless it does
 	waiting *entry   // until there is a leader
@@ -86,12 +87,18 @@ type (
 	content struct {
 		Register view.Register     `json:"register"`
 		Voters   map[uint64]string `json:"voters"`
+		Since    uint64            `json:"since"`
+	}
+	// heard is the last message of raft of a host, or the hello after which it becomes a voter.
+	heard struct {
+		from string
+		at   int // in ticks
 	}
 )
 
 // NewHost returns the host at an address, which is one of hosts.
 func NewHost(self string, hosts []string, state State) (*Host, error) {
-	h := &Host{self: self, hosts: hosts, id: state.ID, voters: map[uint64]string{}, heard: map[uint64]string{}, conf: &pb.ConfState{}, hellos: hellos{}}
+	h := &Host{self: self, hosts: hosts, id: state.ID, voters: map[uint64]string{}, heard: map[uint64]heard{}, conf: &pb.ConfState{}, hellos: hellos{}}
 	return h, h.begin(state)
 }
 
@@ -127,8 +134,8 @@ func (h *Host) restore(s *pb.Snapshot) error {
 	if err := h.store.ApplySnapshot(s); err != nil {
 		return err
 	}
-	h.register, h.voters, h.conf = c.Register, c.Voters, s.GetMetadata().GetConfState()
-	h.applied, h.base, h.since = s.GetMetadata().GetIndex(), s.GetMetadata().GetIndex(), s.GetMetadata().GetIndex()
+	h.register, h.voters, h.since, h.conf = c.Register, c.Voters, c.Since, s.GetMetadata().GetConfState()
+	h.applied, h.base = s.GetMetadata().GetIndex(), s.GetMetadata().GetIndex()
 	return nil
 }
 
@@ -155,8 +162,8 @@ func (h *Host) Fresh() (all []string) {
 	return all
 }
 
-// Led reports whether there is a leader.
-func (h *Host) Led() bool { return h.node.BasicStatus().Lead != raft.None }
+// Led reports whether there is a leader, which was not removed since.
+func (h *Host) Led() bool { return h.voters[h.node.BasicStatus().Lead] != "" }
 
 // Voters returns how many voters there are, as far as the host knows, or 0 if it is none.
 func (h *Host) Voters() int {
@@ -174,6 +181,9 @@ func (h *Host) Tick() {
 	}
 	h.snapshots = nil
 	h.node.Tick()
+	if !h.leads() {
+		h.follows = h.ticks
+	}
 	h.propose()
 	if !h.wantsToVote() || h.isFresh() && h.self == h.hosts[0] && h.bootstrap() {
 		return
@@ -214,7 +224,7 @@ func (h *Host) Receive(from string, data []byte) {
 	}
 	switch {
 	case f.Left != 0:
-		h.onLeft(f.Left)
+		h.onLeft(f.Left, f.Since)
 	case f.Since != 0:
 		h.onSince(from, f.Since)
 	case f.Hello != nil && f.Hello.Leaves != 0:
@@ -235,7 +245,7 @@ func (h *Host) onRaft(from string, data []byte) {
 		cmp.Or(h.voters[m.GetFrom()], from) != from {
 		return
 	}
-	h.heard[m.GetFrom()] = from
+	h.heard[m.GetFrom()] = heard{from, h.ticks}
 	h.node.Step(&m) //nolint:errcheck // it is as if it was lost
 }
 
@@ -253,15 +263,22 @@ func (h *Host) onHello(from string, m *hello) {
 		h.send(from, frame{Since: h.since})
 		return
 	}
-	add, remove := pb.ConfChangeType_ConfChangeAddNode, pb.ConfChangeType_ConfChangeRemoveNode
-	change := &pb.ConfChangeV2{Changes: []*pb.ConfChangeSingle{{Type: &add, NodeId: proto.Uint64(m.ID)}}}
+	h.heard[m.ID] = heard{from, h.ticks}
+	change := changeOf(pb.ConfChangeType_ConfChangeAddNode, m.ID)
 	for _, id := range slices.Sorted(maps.Keys(h.voters)) {
-		if h.voters[id] == from {
-			change.Changes = append(change.Changes, &pb.ConfChangeSingle{Type: &remove, NodeId: proto.Uint64(id)})
+		if h.voters[id] == from || !slices.Contains(h.hosts, h.voters[id]) {
+			change = append(change, changeOf(pb.ConfChangeType_ConfChangeRemoveNode, id)...)
 		}
 	}
-	change.Context = []byte(from)
-	h.node.ProposeConfChange(change) //nolint:errcheck // the next hello tries again
+	h.node.ProposeConfChange(&pb.ConfChangeV2{Changes: change, Context: []byte(from)}) //nolint:errcheck // the next hello tries again
+}
+
+// changeOf returns a change of voters.
+func changeOf(kind pb.ConfChangeType, ids ...uint64) (all []*pb.ConfChangeSingle) {
+	for _, id := range ids {
+		all = append(all, &pb.ConfChangeSingle{Type: &kind, NodeId: &id})
+	}
+	return all
 }
 
 // onSince says hello again, as the leader wants it.
@@ -333,7 +350,7 @@ func (h *Host) take() (out Output, some bool) {
 
 // sendRaft sends a message of raft.
 func (h *Host) sendRaft(m *pb.Message) {
-	to := cmp.Or(h.voters[m.GetTo()], h.heard[m.GetTo()]) // what says that it is a voter may be on its way
+	to := cmp.Or(h.voters[m.GetTo()], h.heard[m.GetTo()].from) // what says that it is a voter may be on its way
 	if m.GetType() == pb.MessageType_MsgSnap {
 		h.snapshots = append(h.snapshots, m.GetTo())
 	}
@@ -372,7 +389,7 @@ func (h *Host) apply(e *pb.Entry) {
 				continue
 			}
 			if h.isVoter() {
-				h.send(h.voters[id], frame{Left: id})
+				h.send(h.voters[id], frame{Left: id, Since: h.since})
 			}
 			delete(h.voters, id)
 		}
@@ -396,7 +413,7 @@ func (h *Host) State() State {
 
 // compact replaces the log by a snapshot.
 func (h *Host) compact() *pb.Snapshot {
-	data, err := json.Marshal(content{h.register, h.voters})
+	data, err := json.Marshal(content{h.register, h.voters, h.since})
 	if err != nil {
 		return nil
 	}

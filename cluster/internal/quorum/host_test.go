@@ -280,6 +280,202 @@ func TestTheLastHostIsEnough(t *testing.T) {
 	}
 }
 
+// leave has a host leave, and end when it may.
+func (c *hosts) leave(name string) {
+	c.t.Helper()
+	for i := 0; !c.all[name].Leave(); i++ {
+		require.Less(c.t, i, 1000)
+		c.run(1)
+	}
+	delete(c.all, name)
+}
+
+// Hosts that were killed, and do not come back, are not needed by those that are restarted one after the other, each of which gives
+// up its vote meanwhile.
+func TestHostsAreRestartedBesideThoseThatWereKilled(t *testing.T) {
+	for seed := range uint64(40) {
+		n := 3 + 2*int(seed%2)
+		c := newHosts(t, seed, n)
+		c.run(60)
+		stay := c.names[n/2:]
+		for _, name := range c.names[:n/2] {
+			delete(c.all, name)
+		}
+		c.run(2 + int(seed))
+		for _, name := range slices.Concat(stay, stay) {
+			c.leave(name)
+			for _, one := range slices.Concat(stay, stay[:1]) {
+				if c.all[one] != nil {
+					_, is := c.write(one)
+					require.True(t, is, "seed %d", seed)
+				}
+			}
+			c.restart(name, true)
+			c.run(30)
+		}
+		for _, name := range c.names { // they come back nevertheless
+			if c.all[name] == nil {
+				c.restart(name, true)
+			}
+		}
+		c.run(60)
+		for _, name := range c.names {
+			_, is := c.write(name)
+			require.True(t, is, "seed %d", seed)
+			require.Equal(t, n, c.all[name].Voters())
+		}
+	}
+}
+
+// Each of them ends in the time that Stop has, which is three times freshTicks. The last one remains a voter, and needs nobody.
+func TestHostsThatAllLeaveBesideThoseThatWereKilled(t *testing.T) {
+	for seed := range uint64(40) {
+		n := 3 + 2*int(seed%2)
+		c := newHosts(t, seed, n)
+		c.run(60)
+		for i := range n / 2 {
+			delete(c.all, c.names[(int(seed)+i)%n])
+		}
+		c.run(2 * freshTicks) // there is a leader
+		var last string
+		for ticks := 0; len(c.all) > 0; ticks++ {
+			require.Less(t, ticks, 3*freshTicks, "seed %d", seed)
+			for _, name := range c.names {
+				if h := c.all[name]; h != nil && h.Leave() {
+					if h.isVoter() {
+						last = name
+					}
+					delete(c.all, name)
+				}
+			}
+			c.run(1)
+		}
+		c.restart(last, true)
+		c.run(60)
+		_, is := c.write(last)
+		require.True(t, is, "seed %d", seed)
+	}
+}
+
+// A host that is silent for a moment is not taken for one that was killed.
+func TestHostThatIsSilentForAMomentRemainsAVoter(t *testing.T) {
+	c := newHosts(t, 1, 3)
+	c.run(60)
+	leader := slices.IndexFunc(c.names, func(name string) bool { return c.all[name].leads() })
+	leaves, silent := c.names[(leader+1)%3], c.names[(leader+2)%3]
+	c.cut[[2]string{silent, c.names[leader]}] = true
+	c.run(2)
+	for range freshTicks - 3 {
+		require.False(t, c.all[leaves].Leave())
+		c.run(1)
+	}
+	clear(c.cut)
+	c.run(1)
+	c.leave(leaves)
+	require.Equal(t, 2, c.all[silent].Voters())
+}
+
+// One that has just become a voter could not answer yet.
+func TestHostThatJoinsIsNotTakenForOneThatWasKilled(t *testing.T) {
+	c := newHosts(t, 1, 3)
+	c.run(60)
+	guest := c.names[slices.IndexFunc(c.names, func(name string) bool { return !c.all[name].leads() })]
+	c.leave(guest)
+	c.run(freshTicks)
+	leader := c.names[slices.IndexFunc(c.names, func(name string) bool { return name != guest && c.all[name].leads() })]
+	leaves := c.names[slices.IndexFunc(c.names, func(name string) bool { return name != guest && name != leader })]
+	c.restart(guest, true)
+	c.hold = map[[2]string][]Packet{{leader, guest}: {}}
+	c.all[leader].Receive(guest, []byte(fmt.Sprintf(`{"hello":{"id":%d,"since":%d}}`, c.all[guest].id, c.all[leader].since)))
+	c.drive(leader)
+	c.run(1)
+	require.Equal(t, 3, c.all[leader].Voters())
+	require.False(t, c.all[leaves].Leave())
+	c.run(freshTicks / 2)
+	require.Equal(t, 3, c.all[leader].Voters())
+	c.hold = nil
+	c.run(1)
+	c.leave(leaves)
+	require.Equal(t, 2, c.all[guest].Voters())
+}
+
+// A voter at an address that is not configured any longer was replaced: it would be counted, and never be heard.
+func TestHostThatReplacesAKilledOneTakesItsVote(t *testing.T) {
+	c := newHosts(t, 1, 3)
+	c.run(60)
+	for i := range 4 {
+		delete(c.all, c.names[2])
+		c.names = []string{c.names[0], c.names[1], fmt.Sprintf("new%d:1", i)}
+		c.restart(c.names[0], true)
+		c.restart(c.names[1], true)
+		c.restart(c.names[2], false)
+		c.run(60)
+		for _, name := range c.names {
+			_, is := c.write(name)
+			require.True(t, is)
+			require.Equal(t, 3, c.all[name].Voters())
+		}
+	}
+}
+
+// Its hello makes it a voter when it has ended already. The last host would need it.
+func TestHostThatLeavesAsItJoinsIsNotNeeded(t *testing.T) {
+	for seed := range uint64(10) {
+		c := newHosts(t, seed, 2)
+		c.run(60)
+		guest, last := c.names[0], c.names[1]
+		c.leave(guest)
+		c.restart(guest, true)
+		for i := 0; c.all[guest].told == 0; i++ {
+			require.Less(t, i, 100)
+			c.all[guest].Tick()
+			c.drive(guest)
+			c.deliver(last)
+			c.deliver(guest)
+		}
+		require.False(t, c.all[guest].isVoter())
+		c.leave(guest)
+		c.run(60)
+		_, is := c.write(last)
+		require.True(t, is, "seed %d", seed)
+		require.Equal(t, 1, c.all[last].Voters())
+	}
+}
+
+// deliver has the packets for one host arrive that are on their way.
+func (c *hosts) deliver(to string) {
+	packets, from := c.packets, c.from
+	c.packets, c.from = nil, nil
+	for i, p := range packets {
+		if p.To == to {
+			c.all[to].Receive(from[i], p.Data)
+			c.drive(to)
+		} else {
+			c.packets, c.from = append(c.packets, p), append(c.from, from[i])
+		}
+	}
+}
+
+// What was said when a host left before says nothing about a vote that it has got since then.
+func TestHostThatLeavesAgainHeedsNothingFromBefore(t *testing.T) {
+	c := newHosts(t, 1, 3)
+	c.run(60)
+	guest, late := c.names[1], [2]string{c.names[2], c.names[1]}
+	c.hold = map[[2]string][]Packet{late: {}}
+	c.leave(guest)
+	packets := c.hold[late]
+	c.hold = nil
+	c.restart(guest, true)
+	c.run(60)
+	h := c.all[guest]
+	require.True(t, h.isVoter())
+	require.False(t, h.Leave())
+	for _, p := range packets {
+		h.Receive(late[0], p.Data)
+	}
+	require.False(t, h.Leave())
+}
+
 // Whatever is lost while the leader leaves, the other one can do without it soon.
 func TestLeaderThatLeavesIsNotNeeded(t *testing.T) {
 	for seed := range uint64(100) {
@@ -290,23 +486,23 @@ func TestLeaderThatLeavesIsNotNeeded(t *testing.T) {
 			leader, other = other, leader
 		}
 		c.lose = 0.4
-		for i := 0; !c.all[leader].Leave(); i++ {
-			require.Less(t, i, 1000, "seed %d", seed)
-			c.run(1)
-		}
-		delete(c.all, leader)
+		c.leave(leader)
 		_, is := c.write(other)
 		require.True(t, is, "seed %d", seed)
 	}
 }
 
-// Otherwise they would go on beside the last one, which needs nobody.
+// Otherwise they would go on beside the last one, which needs nobody. In each other schedule, one of them was killed before.
 func TestHostsThatHaveLeftAreNotEnough(t *testing.T) {
 	for seed := range uint64(100) {
 		c := newHosts(t, seed, 3)
 		c.run(60)
-		c.lose = float64(seed%4) * 0.1
 		last := c.names[seed%3]
+		if seed%2 == 0 {
+			delete(c.all, c.names[(seed+1)%3])
+			c.run(2)
+		}
+		c.lose = float64(seed%4) * 0.1
 		c.leaveBut(last, 1000)
 		require.Len(t, c.all, 1, "seed %d", seed)
 		for _, name := range c.names {
@@ -336,21 +532,14 @@ func TestLateHelloOfAHostThatHasLeftAddsNoVoter(t *testing.T) {
 		} else if c.all[last].leads() {
 			leader, last = last, leader
 		}
-		leave := func(name string) {
-			for i := 0; !c.all[name].Leave(); i++ {
-				require.Less(t, i, 1000)
-				c.run(1)
-			}
-			delete(c.all, name)
-		}
-		leave(guest)
+		c.leave(guest)
 		late := [2]string{guest, last}
 		c.hold = map[[2]string][]Packet{late: {}}
 		c.restart(guest, true)
 		c.run(60)
 		require.True(t, c.all[guest].isVoter(), "seed %d", seed)
-		leave(guest)
-		leave(leader)
+		c.leave(guest)
+		c.leave(leader)
 		packets := c.hold[late]
 		require.NotEmpty(t, packets)
 		c.hold = nil

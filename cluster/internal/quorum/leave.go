@@ -1,16 +1,16 @@
 package quorum
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	pb "go.etcd.io/raft/v3/raftpb"
-	"google.golang.org/protobuf/proto"
 )
 
 // leaving is what a host that leaves knows.
 type leaving struct {
-	at        uint64 // the last entry when it began
+	at        uint64 // an entry before its removal
 	handsOver int    // from when on, in ticks, it may ask another voter to lead
 	left      bool   // one that remains has said that it is no voter
 }
@@ -22,52 +22,72 @@ const handOverTicks = 4 * electionTicks
 // host may end. Before that the others may need it to agree that it is gone: two voters are only enough if both run. The last
 // voter remains one.
 func (h *Host) Leave() (left bool) {
-	if h.leaving == nil {
-		h.leaving = &leaving{at: h.applied, left: !h.isVoter()}
+	if h.leaving == nil { // one that is no voter may still become one by its hello
+		h.leaving = &leaving{at: max(h.applied, h.told), left: !h.isVoter() && h.told == 0}
 	}
-	others := slices.DeleteFunc(slices.Sorted(maps.Keys(h.voters)), func(id uint64) bool { return id == h.id })
-	if h.leaving.left || len(others) == 0 {
+	if h.leaving.left || h.isVoter() && len(h.voters) == 1 {
 		return true
 	}
-	switch {
-	case !h.isVoter(): // the others may not know it yet
-	case h.leads(): // it cannot remove itself: the others may need its vote, which it gives to nobody who has less of the log
-		if next := h.nextLeader(others); next != 0 && h.ticks >= h.leaving.handsOver {
-			h.leaving.handsOver = h.ticks + handOverTicks
-			h.node.TransferLeader(next)
-		}
-	default:
-		remove := pb.ConfChangeType_ConfChangeRemoveNode
-		h.node.ProposeConfChange(&pb.ConfChangeV2{Changes: []*pb.ConfChangeSingle{{Type: &remove, NodeId: proto.Uint64(h.id)}}}) //nolint:errcheck // the next call tries again
+	if h.leads() && h.removeSilent() && h.ticks >= h.leaving.handsOver { // the next leader knows for a time of nobody that is silent
+		h.leaving.handsOver = h.ticks + handOverTicks
+		h.handOver()
 	}
-	for _, id := range others {
-		h.send(h.voters[id], frame{Hello: &hello{ID: h.id, Leaves: h.leaving.at}})
+	for _, host := range h.hosts {
+		if host != h.self {
+			h.send(host, frame{Hello: &hello{ID: h.id, Leaves: h.leaving.at}})
+		}
 	}
 	return false
 }
 
-// nextLeader returns the voter that has most of the log of this leader, of those that it has heard lately, or 0.
-func (h *Host) nextLeader(others []uint64) (next uint64) {
-	most := uint64(0)
+// handOver has another voter lead, the one that has most of the log. A leader cannot remove itself: the others may need its vote, which it
+// gives to nobody who has less of the log.
+func (h *Host) handOver() {
+	others := slices.DeleteFunc(slices.Sorted(maps.Keys(h.voters)), func(id uint64) bool { return id == h.id })
 	progress := h.node.Status().Progress
-	for _, id := range others {
-		if p := progress[id]; p.RecentActive && p.Match > most {
-			next, most = id, p.Match
-		}
-	}
-	return next
+	h.node.TransferLeader(slices.MaxFunc(others, func(a, b uint64) int { return cmp.Compare(progress[a].Match, progress[b].Match) }))
 }
 
-// onLeaves answers a host that leaves, once it is no voter.
+// onLeaves has the leader remove a host that leaves, also one that is no voter yet, and tells the host when that is done.
 func (h *Host) onLeaves(from string, m *hello) {
-	if h.isVoter() && h.voters[m.ID] == "" && h.applied >= m.Leaves {
-		h.send(from, frame{Left: m.ID})
+	address, voter := h.voters[m.ID]
+	switch {
+	case voter && address != from:
+	case h.isVoter() && !voter && h.since > m.Leaves:
+		h.send(from, frame{Left: m.ID, Since: h.since})
+	case h.leads() && h.removeSilent():
+		h.remove(m.ID)
 	}
+}
+
+// removeSilent has the voters removed that the leader has not heard for freshTicks: they were killed, or are cut off, and the others
+// might have no majority if these were counted. It returns true if there are none, and false while one may be: voters answer each tick.
+func (h *Host) removeSilent() bool {
+	var silent []uint64
+	for _, id := range slices.Sorted(maps.Keys(h.voters)) {
+		switch at := h.heard[id].at; {
+		case id == h.id || at > h.follows && h.ticks-at <= 1:
+		case h.ticks-max(at, h.follows) < freshTicks:
+			return false
+		default:
+			silent = append(silent, id)
+		}
+	}
+	if len(silent) > 0 {
+		h.remove(silent...)
+	}
+	return len(silent) == 0
+}
+
+// remove has voters removed. If the change is lost, who has asked for it asks again.
+func (h *Host) remove(ids ...uint64) {
+	change := changeOf(pb.ConfChangeType_ConfChangeRemoveNode, ids...)
+	h.node.ProposeConfChange(&pb.ConfChangeV2{Changes: change}) //nolint:errcheck // likewise
 }
 
 // onLeft notes that the others know that a host is no voter.
-func (h *Host) onLeft(id uint64) {
-	if h.leaving != nil && id == h.id {
+func (h *Host) onLeft(id, since uint64) {
+	if h.leaving != nil && id == h.id && since > h.leaving.at {
 		h.leaving.left = true
 	}
 }

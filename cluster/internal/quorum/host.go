@@ -53,6 +53,7 @@ type Host struct {
 	self  string // its address
 	hosts []string
 	id    uint64
+	life  uint64 // of this value: the log may have requests of an earlier one
 
 	node     *raft.RawNode
 	store    *raft.MemoryStorage
@@ -98,7 +99,7 @@ type (
 
 // NewHost returns the host at an address, which is one of hosts.
 func NewHost(self string, hosts []string, state State) (*Host, error) {
-	h := &Host{self: self, hosts: hosts, id: state.ID, voters: map[uint64]string{}, heard: map[uint64]heard{}, conf: &pb.ConfState{}, hellos: hellos{}}
+	h := &Host{self: self, hosts: hosts, id: state.ID, life: NewID(), voters: map[uint64]string{}, heard: map[uint64]heard{}, conf: &pb.ConfState{}, hellos: hellos{}}
 	return h, h.begin(state)
 }
 
@@ -291,7 +292,7 @@ func (h *Host) onSince(from string, since uint64) {
 
 // Ask has a request done. If it is not, there is no answer.
 func (h *Host) Ask(number uint64, q *view.Request) {
-	h.waiting = &entry{h.id, number, q}
+	h.waiting = &entry{h.life, number, q}
 	h.propose()
 }
 
@@ -370,7 +371,7 @@ func (h *Host) apply(e *pb.Entry) {
 			return
 		}
 		answer := h.register.Do(one.Request)
-		if one.Origin == h.id {
+		if one.Origin == h.life {
 			h.out.Answers = append(h.out.Answers, Answered{one.Number, answer})
 		}
 	case pb.EntryType_EntryConfChangeV2:

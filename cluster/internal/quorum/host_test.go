@@ -476,6 +476,20 @@ func TestHostThatLeavesAgainHeedsNothingFromBefore(t *testing.T) {
 	require.False(t, h.Leave())
 }
 
+// A host that starts again goes through its log. Nobody has asked for the answers.
+func TestRequestsOfAnEarlierLifeAreNotAnswered(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		c := newHosts(t, 1, n)
+		c.run(60)
+		_, is := c.write("h0:1")
+		require.True(t, is)
+		clear(c.answered)
+		c.restart("h0:1", true)
+		c.run(60)
+		require.Empty(t, c.answered)
+	}
+}
+
 // Whatever is lost while the leader leaves, the other one can do without it soon.
 func TestLeaderThatLeavesIsNotNeeded(t *testing.T) {
 	for seed := range uint64(100) {

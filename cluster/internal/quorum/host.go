@@ -337,7 +337,7 @@ func (h *Host) Ready() (Output, bool) {
 		h.changed = false
 		save.Snapshot = h.compact()
 	}
-	if save.Hard != nil || save.Snapshot != nil || len(save.Entries) > 0 {
+	if rd.MustSync || save.Snapshot != nil { // which entries are committed is found again; a committed change of the voters is in a snapshot
 		h.out.Save = &save
 	}
 	return h.take()

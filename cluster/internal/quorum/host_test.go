@@ -21,6 +21,7 @@ type hosts struct {
 	names    []string
 	all      map[string]*Host
 	stored   map[string]State
+	saves    int
 	lose     float64
 	cut      map[[2]string]bool
 	hold     map[[2]string][]Packet // what these links carry is late
@@ -86,6 +87,7 @@ func (c *hosts) drive(name string) {
 			return
 		}
 		if out.Save != nil {
+			c.saves++
 			part := State{Hard: out.Save.Hard, Entries: out.Save.Entries}
 			if out.Save.Snapshot != nil {
 				part = h.State()
@@ -288,6 +290,18 @@ func (c *hosts) leave(name string) {
 		c.run(1)
 	}
 	delete(c.all, name)
+}
+
+// Each write to a disk delays the answer.
+func TestHostsStoreARequestOnce(t *testing.T) {
+	c := newHosts(t, 1, 3)
+	c.run(60)
+	c.saves = 0
+	for range 100 {
+		_, is := c.write("h1:1")
+		require.True(t, is)
+	}
+	require.Equal(t, 3*100, c.saves)
 }
 
 // Hosts that were killed, and do not come back, are not needed by those that are restarted one after the other, each of which gives

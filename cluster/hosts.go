@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,15 +66,30 @@ func (h *hosts) begin(n *network) {
 	go h.run()
 }
 
-// run runs the host until the witness is closed.
+// run runs the host until the witness is closed, or the host cannot continue.
 func (h *hosts) run() {
 	defer close(h.ended)
+	if err := h.serve(); err != nil {
+		status := "the host has stopped: " + err.Error()
+		h.status.Store(&status)
+		h.logger.Error().Str("member", h.cfg.Member).Err(err).Msg("host has stopped: the member takes no part any longer, and must be restarted")
+	}
+}
+
+// serve does what is due. Raft panics if the log lacks what the others have got from this host.
+func (h *hosts) serve() (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("raft panicked (if the log was restored from a copy, remove it, and the host joins as a new one): %v", r)
+			h.logger.Error().Str("member", h.cfg.Member).Interface("reason", r).Bytes("stack", debug.Stack()).Msg("raft panicked")
+		}
+	}()
 	ticker := time.NewTicker(h.cfg.Lease / ticksPerLease)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-h.ctx.Done():
-			return
+			return nil
 		case do := <-h.inbox:
 			do()
 		case <-ticker.C:
@@ -81,10 +97,7 @@ func (h *hosts) run() {
 			h.note()
 		}
 		if err := h.drive(); err != nil {
-			status := "the log of the host cannot be written: " + err.Error()
-			h.status.Store(&status)
-			h.logger.Error().Str("member", h.cfg.Member).Err(err).Msg("the log of the host cannot be written: the member takes no part any longer, and must be restarted")
-			return
+			return fmt.Errorf("the log of the host cannot be written: %w", err)
 		}
 	}
 }

@@ -1,12 +1,18 @@
 package cluster
 
 import (
+	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/mcpactor/mcpactor/cluster/internal/quorum"
 )
 
 func TestHostThatCannotWriteItsLogSaysSo(t *testing.T) {
@@ -18,6 +24,29 @@ func TestHostThatCannotWriteItsLogSaysSo(t *testing.T) {
 	h.begin(nil)
 	<-h.ended
 	require.Contains(t, h.lacks(), "the log of the host cannot be written: open "+cfg.Directory)
+}
+
+// Raft panics when the leader says that this host has stored what it does not have.
+func TestHostWithAnOldCopyOfItsLogStops(t *testing.T) {
+	const self, other = "127.0.0.1:1", "127.0.0.1:2"
+	var log bytes.Buffer
+	cfg := Config{Hosts: []string{self, other}, Advertise: self, Directory: t.TempDir(), Lease: minLease}
+	first, state, err := quorum.OpenLog(cfg.Directory, self)
+	require.NoError(t, err)
+	require.NoError(t, first.Close())
+	h, err := newHosts(&cfg, zerolog.New(&log), func(any) {})
+	require.NoError(t, err)
+	beat, err := proto.Marshal(&pb.Message{Type: pb.MessageType_MsgHeartbeat.Enum(), To: &state.ID, From: proto.Uint64(7), Term: proto.Uint64(5), Commit: proto.Uint64(9)})
+	require.NoError(t, err)
+	packet, err := json.Marshal(map[string][]byte{"raft": beat})
+	require.NoError(t, err)
+	h.packet(other, packet)
+	h.ended = make(chan struct{})
+	go h.run()
+	<-h.ended
+	require.Contains(t, h.lacks(), "tocommit(9) is out of range [lastIndex(0)]")
+	require.Contains(t, log.String(), "host has stopped")
+	h.close()
 }
 
 // CloseLog closes the log of a host that runs, which can no longer be written.

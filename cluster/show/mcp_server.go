@@ -40,22 +40,27 @@ type counterArguments struct {
 	Call string `json:"call"`
 }
 
-// mcpServer is the MCP server of the show, on a loopback socket.
+// mcpServer is the MCP server of the show, on a loopback socket. The store is beside it.
 type mcpServer struct {
 	url  string
 	http *http.Server
 	mcp  *mcp.Server
 }
 
+// The paths of the server.
+const mcpPath, storePath = "/mcp", "/store"
+
 // newMCPServer starts the server. It calls executed for each tool call that runs.
-func newMCPServer(executed func(call string)) (*mcpServer, error) {
+func newMCPServer(executed func(call string), store http.Handler) (*mcpServer, error) {
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
 	server := newCounterServer(executed)
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
-	s := &mcpServer{url: "http://" + socket.Addr().String(), http: &http.Server{Handler: handler}, mcp: server}
+	mux := http.NewServeMux()
+	mux.Handle(mcpPath, mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
+	mux.Handle(storePath, store)
+	s := &mcpServer{url: "http://" + socket.Addr().String(), http: &http.Server{Handler: mux}, mcp: server}
 	go s.http.Serve(socket) //nolint:errcheck // Serve returns an error when the server is closed
 	return s, nil
 }

@@ -25,8 +25,7 @@ type memberConfig struct {
 	Name   string
 	Listen string   // for other members
 	Hosts  []string // where the members listen
-	Server string   // the URL of the MCP server
-	Store  string   // the URL of the store
+	URL    string   // of the MCP server and of the store, without their paths
 }
 
 const (
@@ -42,7 +41,7 @@ func (cfg *memberConfig) join(ctx context.Context, store mcpbridge.Store) (*clus
 	return cluster.Start(ctx, actor.NewActorSystem(supervisor.WithSystemLogger(zerolog.Nop())), cluster.Config{
 		Name: "demo", Member: cfg.Name, Listen: cfg.Listen, Lease: lease, Hosts: cfg.Hosts, RestartedHostsJoinAnew: true,
 		Supervisor: supervisor.Config{
-			Servers: []mcpbridge.Server{{Name: "web", URL: cfg.Server}}, Store: store,
+			Servers: []mcpbridge.Server{{Name: "web", URL: cfg.URL + mcpPath}}, Store: store,
 			Budget: 50, BackoffBase: 50 * time.Millisecond, BackoffMax: 500 * time.Millisecond,
 			CallTimeout: callLimit, DrainTimeout: time.Second, CloseTimeout: time.Second,
 		},
@@ -56,7 +55,7 @@ func runMember(config string, in io.Reader) error {
 		return err
 	}
 	signal.Ignore(os.Interrupt) // Ctrl-C is for the show, which ends its members
-	m, err := cfg.join(context.Background(), remoteStore(cfg.Store))
+	m, err := cfg.join(context.Background(), remoteStore(cfg.URL+storePath))
 	if err != nil {
 		return err
 	}

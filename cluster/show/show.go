@@ -80,9 +80,8 @@ type show struct {
 	log        io.Writer // of the other members
 	began      time.Time
 	server     *mcpServer
-	memory     resume.Memory
-	store      *http.Server // leads to memory
-	page       *http.Server // nil without one
+	memory     resume.Memory // the store
+	page       *http.Server  // nil without one
 	verifier   *verifier
 	configs    map[string]memberConfig // of all members, by name
 	member     *cluster.Member         // a; nil until it has joined
@@ -95,8 +94,7 @@ type show struct {
 	complete   bool           // all acts were shown
 }
 
-// newShow starts the MCP server and the store, and chooses the addresses of the
-// members.
+// newShow starts the server, and chooses the addresses of the members.
 func newShow(o options, out, log io.Writer) (*show, error) {
 	s := &show{
 		options: o, out: zerolog.SyncWriter(out), log: zerolog.SyncWriter(log), began: time.Now(),
@@ -116,18 +114,11 @@ func newShow(o options, out, log io.Writer) (*show, error) {
 		}
 	}
 	var err error
-	if s.server, err = newMCPServer(s.verifier.executed); err != nil {
+	if s.server, err = newMCPServer(s.verifier.executed, serveStore(&s.memory)); err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		s.server.close()
-		return nil, err
-	}
-	s.store = &http.Server{Handler: serveStore(&s.memory)}
-	go s.store.Serve(listener) //nolint:errcheck // Serve returns an error when the server is closed
 	for i, name := range []string{"a", "b", "c"} {
-		s.configs[name] = memberConfig{Name: name, Listen: hosts[i], Hosts: hosts, Server: s.server.url, Store: "http://" + listener.Addr().String()}
+		s.configs[name] = memberConfig{Name: name, Listen: hosts[i], Hosts: hosts, URL: s.server.url}
 	}
 	return s, nil
 }
@@ -431,7 +422,6 @@ func (s *show) stop() []claim {
 		left = append(left, fmt.Sprintf("the MCP server still has %d sessions", n))
 	}
 	s.server.close()
-	s.store.Close()
 	if s.page != nil {
 		s.page.Close()
 	}

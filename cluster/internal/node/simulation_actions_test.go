@@ -173,7 +173,8 @@ func (s *simulation) anyProcess() *process {
 }
 
 // canSpare reports whether there are enough processes without one: with raft more than half of its voters. A host that was
-// killed as it joined may become one later, and the log of one that joins may not know that it is none any longer.
+// killed as it joined may become one later, and the log of one that joins may not know that it is none any longer. Nor does one that has
+// been cut off for a lease: it loses its vote when another one leaves.
 func (s *simulation) canSpare() bool {
 	stay, voters, votes := 0, 0, 0
 	hosts := map[string]bool{} // that run, or were killed
@@ -190,7 +191,7 @@ func (s *simulation) canSpare() bool {
 			continue
 		}
 		if stay++; p.host != nil {
-			if n := p.host.Voters(); n > 0 && p.node.members.inside() {
+			if n := p.host.Voters(); n > 0 && p.node.members.inside() && p.lease.Held() {
 				votes, voters = votes+1, max(voters, n)
 			}
 		}

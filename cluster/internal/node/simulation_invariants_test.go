@@ -185,4 +185,7 @@ func (s *simulation) observe(p *process) {
 	if n.routing.served > 0 {
 		s.Crossed("a call waits for a shard to be ceded")
 	}
+	if n.members.inside() && !p.lease.Held() && len(n.routing.byKey) > 0 {
+		s.Crossed("a member is fenced with calls that wait")
+	}
 }

@@ -213,7 +213,6 @@ func (r *runner) work(s *session) {
 			r.work(s)
 		})
 	case !r.p.lease.Held():
-		r.p.s.Crossed("a member is fenced with calls that wait")
 		again(200 * time.Millisecond)
 	default:
 		waiting := s.waiting

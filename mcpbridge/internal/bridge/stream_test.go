@@ -18,7 +18,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// attach dials by attaching: that takes no handshake but a ping.
+// attach dials by attaching: that takes no handshake but a ping. The answers to questions wait.
 func (s *script) attach(t *testing.T, change ...func(*mcpbridge.Server, *mcpbridge.Resume)) mcpbridge.Conn {
 	t.Helper()
 	srv := mcpbridge.Server{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}
@@ -27,8 +27,8 @@ func (s *script) attach(t *testing.T, change ...func(*mcpbridge.Server, *mcpbrid
 		f(&srv, &resume)
 	}
 	resume.Endpoint, resume.Identity = fingerprintOf(srv.URL), (&endpoint{Server: srv}).identity(resume.SessionID, "")
-	c, err := New([]mcpbridge.Server{srv}, nil).Dial(context.Background(), mcpbridge.DialRequest{
-		Key: messages.Key{Server: "test"}, Resume: &resume, Down: func(e *mcpbridge.Error) {
+	c, err := New([]mcpbridge.Server{srv}, asking(nil).capabilities).Dial(context.Background(), mcpbridge.DialRequest{
+		Key: messages.Key{Server: "test"}, Resume: &resume, Ask: bored, Down: func(e *mcpbridge.Error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.downs = append(s.downs, e)

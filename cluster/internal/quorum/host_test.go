@@ -371,6 +371,35 @@ func TestHostsThatAllLeaveBesideThoseThatWereKilled(t *testing.T) {
 	}
 }
 
+// A host that is killed as it leaves, at any time, is not needed by the others, of which one was cut off and lost its vote.
+func TestHostThatIsKilledAsItLeavesIsNotNeeded(t *testing.T) {
+	for seed := range uint64(200) {
+		c := newHosts(t, seed, 3)
+		c.run(60)
+		leaves, silent := c.names[seed%3], c.names[(seed+1)%3]
+		for _, name := range c.names {
+			c.cut[[2]string{silent, name}] = true
+		}
+		c.lose = float64(seed%3) / 5
+		for range c.random.IntN(4 * freshTicks) {
+			if c.all[leaves].Leave() {
+				break
+			}
+			c.run(1)
+		}
+		delete(c.all, leaves)
+		clear(c.cut)
+		c.lose = 0
+		c.run(60)
+		for _, name := range c.names {
+			if name != leaves {
+				_, is := c.write(name)
+				require.True(t, is, "seed %d", seed)
+			}
+		}
+	}
+}
+
 // A host that is silent for a moment is not taken for one that was killed.
 func TestHostThatIsSilentForAMomentRemainsAVoter(t *testing.T) {
 	c := newHosts(t, 1, 3)

@@ -28,7 +28,7 @@ func (h *Host) Leave() (left bool) {
 	if h.leaving.left || h.isVoter() && len(h.voters) == 1 {
 		return true
 	}
-	if h.leads() && h.removeSilent() && h.ticks >= h.leaving.handsOver { // the next leader knows for a time of nobody that is silent
+	if _, known := h.silent(); known && h.leads() && h.ticks >= h.leaving.handsOver {
 		h.leaving.handsOver = h.ticks + handOverTicks
 		h.handOver()
 	}
@@ -40,49 +40,46 @@ func (h *Host) Leave() (left bool) {
 	return false
 }
 
-// handOver has another voter lead, the one that has most of the log. A leader cannot remove itself: the others may need its vote, which it
-// gives to nobody who has less of the log.
+// handOver has another voter lead, of those that were heard last the one that has most of the log. A leader cannot remove itself: the
+// others may need its vote, which it gives to nobody who has less of the log.
 func (h *Host) handOver() {
 	others := slices.DeleteFunc(slices.Sorted(maps.Keys(h.voters)), func(id uint64) bool { return id == h.id })
 	progress := h.node.Status().Progress
-	h.node.TransferLeader(slices.MaxFunc(others, func(a, b uint64) int { return cmp.Compare(progress[a].Match, progress[b].Match) }))
+	h.node.TransferLeader(slices.MaxFunc(others, func(a, b uint64) int {
+		return cmp.Or(cmp.Compare(h.heard[a].at, h.heard[b].at), cmp.Compare(progress[a].Match, progress[b].Match))
+	}))
 }
 
-// onLeaves has the leader remove a host that leaves, also one that is no voter yet, and tells the host when that is done.
+// onLeaves has the leader remove a host that leaves, also one that is no voter yet, and tells the host when that is done. The voters that
+// are silent are removed in the same change: without it these others might have no majority, and after two changes in a row they might
+// have none if the host ends in between.
 func (h *Host) onLeaves(from string, m *hello) {
 	address, voter := h.voters[m.ID]
 	switch {
 	case voter && address != from:
 	case h.isVoter() && !voter && h.since > m.Leaves:
 		h.send(from, frame{Left: m.ID, Since: h.since})
-	case h.leads() && h.removeSilent():
-		h.remove(m.ID)
+	case h.leads():
+		if silent, known := h.silent(); known {
+			change := changeOf(pb.ConfChangeType_ConfChangeRemoveNode, append(silent, m.ID)...)
+			h.node.ProposeConfChange(&pb.ConfChangeV2{Changes: change}) //nolint:errcheck // who leaves asks again
+		}
 	}
 }
 
-// removeSilent has the voters removed that the leader has not heard for freshTicks: they were killed, or are cut off, and the others
-// might have no majority if these were counted. It returns true if there are none, and false while one may be: voters answer each tick.
-func (h *Host) removeSilent() bool {
-	var silent []uint64
+// silent returns the voters that the leader has not heard for freshTicks: they were killed, or are cut off. While one may be silent, it is
+// not known yet: voters answer each tick.
+func (h *Host) silent() (all []uint64, known bool) {
 	for _, id := range slices.Sorted(maps.Keys(h.voters)) {
 		switch at := h.heard[id].at; {
 		case id == h.id || at > h.follows && h.ticks-at <= 1:
 		case h.ticks-max(at, h.follows) < freshTicks:
-			return false
+			return nil, false
 		default:
-			silent = append(silent, id)
+			all = append(all, id)
 		}
 	}
-	if len(silent) > 0 {
-		h.remove(silent...)
-	}
-	return len(silent) == 0
-}
-
-// remove has voters removed. If the change is lost, who has asked for it asks again.
-func (h *Host) remove(ids ...uint64) {
-	change := changeOf(pb.ConfChangeType_ConfChangeRemoveNode, ids...)
-	h.node.ProposeConfChange(&pb.ConfChangeV2{Changes: change}) //nolint:errcheck // likewise
+	return all, true
 }
 
 // onLeft notes that the others know that a host is no voter.

@@ -109,7 +109,7 @@ func upstreamConnect(t *testing.T, transport mcp.Transport) *mcp.ClientSession {
 }
 
 func upstreamCall(session *mcp.ClientSession, tool string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	_, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool})
 	return err

@@ -73,7 +73,7 @@ func (e *etcd) ask(number uint64, q *view.Request) {
 		defer cancel()
 		var a view.Answer
 		err := e.client.Do(ctx, patience, func(ctx context.Context) (err error) {
-			a, err = e.do(ctx, q)
+			a, err = e.do(ctx, number, q)
 			return err
 		})
 		if err != nil {
@@ -94,6 +94,12 @@ func (e *etcd) mustAnswer(err error) {
 	e.trouble.Store(&trouble)
 }
 
+// stored is a beat as it is in etcd, with the number of the request: no two beats of a member are alike.
+type stored struct {
+	view.Beat
+	Number uint64 `json:"number"`
+}
+
 // viewKey returns the key of the view.
 func (e *etcd) viewKey() string { return e.prefix + "view" }
 
@@ -101,12 +107,12 @@ func (e *etcd) viewKey() string { return e.prefix + "view" }
 func (e *etcd) beatKey(id string) string { return e.prefix + "beats/" + id }
 
 // do does a request, as [view.Register.Do] does: the change if it fits, then the beat, and then it reads all.
-func (e *etcd) do(ctx context.Context, q *view.Request) (view.Answer, error) {
+func (e *etcd) do(ctx context.Context, number uint64, q *view.Request) (view.Answer, error) {
 	change, err := e.change(q)
 	if err != nil {
 		return view.Answer{}, err
 	}
-	beat, err := e.beat(q)
+	beat, err := e.beat(number, q)
 	if err != nil {
 		return view.Answer{}, err
 	}
@@ -133,9 +139,13 @@ func (e *etcd) change(q *view.Request) ([]clientv3.Op, error) {
 		conditions = append(conditions, is)
 		changes = append(changes, clientv3.OpPut(e.viewKey(), string(value)))
 	}
-	if q.Silent != "" {
-		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(e.beatKey(q.Silent)), "=", int64(q.Seen)))
-		changes = append(changes, clientv3.OpDelete(e.beatKey(q.Silent)))
+	if q.Silent != nil {
+		key := e.beatKey(q.Silent.From.ID)
+		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(key), "=", int64(q.Silent.Revision)))
+		if q.Silent.Stored != "" {
+			conditions = append(conditions, clientv3.Compare(clientv3.Value(key), "=", q.Silent.Stored))
+		}
+		changes = append(changes, clientv3.OpDelete(key))
 	}
 	if len(changes) == 0 {
 		return nil, nil
@@ -144,11 +154,11 @@ func (e *etcd) change(q *view.Request) ([]clientv3.Op, error) {
 }
 
 // beat returns the beat of a request as a transaction, if there is one.
-func (e *etcd) beat(q *view.Request) ([]clientv3.Op, error) {
+func (e *etcd) beat(number uint64, q *view.Request) ([]clientv3.Op, error) {
 	if !q.Beat {
 		return nil, nil
 	}
-	value, err := json.Marshal(view.Beat{From: q.From, Unheard: q.Unheard})
+	value, err := json.Marshal(stored{view.Beat{From: q.From, Unheard: q.Unheard}, number})
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +180,7 @@ func (e *etcd) read(all *clientv3.GetResponse) (view.Answer, error) {
 		case isBeat:
 			var b view.Beat
 			if json.Unmarshal(kv.Value, &b) == nil && b.From.ID == id {
-				b.Revision = uint64(kv.ModRevision)
+				b.Revision, b.Stored = uint64(kv.ModRevision), string(kv.Value)
 				a.Beats[id] = b
 			}
 		case key == e.viewKey():

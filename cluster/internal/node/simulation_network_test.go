@@ -43,19 +43,25 @@ type etcd struct {
 	lane     *lane // what it has to do
 	hung     bool
 	register view.Register
+	beats    int             // so far: each is another one
 	backups  []view.Register // one of each view
 	lostAt   time.Time       // when it was replaced by a backup, or by nothing
 }
 
 // do does a request, as the witness in etcd does.
 func (e *etcd) do(q *view.Request) view.Answer {
-	if q.Next != nil && q.Stored != e.stored() {
+	if q.Next != nil && q.Stored != e.stored() || q.Silent != nil && q.Silent.Stored != e.register.Beats[q.Silent.From.ID].Stored {
 		other := *q
-		other.Next, other.Silent = nil, ""
+		other.Next, other.Silent = nil, nil
 		q = &other
 	}
 	before := e.stored()
 	a := e.register.Do(q)
+	if beat, beats := e.register.Beats[q.From.ID]; q.Beat && beats {
+		e.beats++
+		beat.Stored = fmt.Sprint(e.beats)
+		e.register.Beats[q.From.ID], a.Beats[q.From.ID] = beat, beat
+	}
 	if a.Stored = e.stored(); a.Stored != before {
 		e.backups = append(e.backups, view.Register{Revision: e.register.Revision, View: a.View, Beats: maps.Clone(a.Beats)})
 	}

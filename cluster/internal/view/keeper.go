@@ -181,8 +181,8 @@ func (k *Keeper) remove(q *Request, id string) bool {
 	if member {
 		q.Next = k.last.View.without(id)
 	}
-	if q.Silent, q.Seen = "", 0; beats || member {
-		q.Silent, q.Seen = id, beat.Revision
+	if beat.From.ID = id; beats || member {
+		q.Silent = &beat
 	}
 	return beats || member
 }

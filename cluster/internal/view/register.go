@@ -14,12 +14,11 @@ type Request struct {
 	Unheard []string `json:"unheard,omitempty"` // ids of members that From cannot reach
 
 	Next *View `json:"next,omitempty"` // takes the place of the view with the number before it; nil is no change
-	// Silent, if it is not empty, is a member that has not renewed its beat since the revision Seen. Otherwise
-	// nothing changes. Its beat is removed.
-	Silent string `json:"silent,omitempty"`
-	Seen   uint64 `json:"seen,omitempty"`
-	// Stored is that of the last answer. Etcd replaces no other view: it may have been restored from a backup, and then have
-	// another one with the same number.
+	// Silent, if it is not nil, is the beat of a member that has not renewed it since, or was never seen to. Otherwise nothing
+	// changes. The beat is removed.
+	Silent *Beat `json:"silent,omitempty"`
+	// Stored is that of the last answer. Etcd replaces no other view, and removes no other beat than the one of Silent: it may have
+	// been restored from a backup, and then have others with the same number or revision.
 	Stored string `json:"-"`
 }
 
@@ -28,6 +27,7 @@ type Beat struct {
 	Revision uint64   `json:"revision"` // grows with each renewal
 	From     Member   `json:"from"`
 	Unheard  []string `json:"unheard,omitempty"`
+	Stored   string   `json:"-"` // as it is in etcd, which has no two that are alike
 }
 
 // Answer is what the witness knows after a request. It is read-only.
@@ -51,22 +51,23 @@ func (r *Register) Do(q *Request) Answer {
 	if r.Beats == nil {
 		r.Beats = map[string]Beat{}
 	}
-	if q.Fits(r.View.Number, r.Beats[q.Silent].Revision) {
+	if q.fits(r) {
 		if q.Next != nil {
 			r.View = *q.Next
 		}
-		delete(r.Beats, q.Silent)
+		if q.Silent != nil {
+			delete(r.Beats, q.Silent.From.ID)
+		}
 	}
 	if _, beats := r.Beats[q.From.ID]; q.Beat && (beats || q.First) {
-		r.Beats[q.From.ID] = Beat{r.Revision, q.From, q.Unheard}
+		r.Beats[q.From.ID] = Beat{Revision: r.Revision, From: q.From, Unheard: q.Unheard}
 	}
 	return Answer{View: r.View, Beats: maps.Clone(r.Beats)}
 }
 
-// Fits reports whether the change of a request is to be made, given the number of the view, and the revision of the
-// beat of Silent.
-func (q *Request) Fits(number, revision uint64) bool {
-	return (q.Next == nil || q.Next.Number == number+1) && (q.Silent == "" || q.Seen == revision)
+// fits reports whether the change of a request is to be made.
+func (q *Request) fits(r *Register) bool {
+	return (q.Next == nil || q.Next.Number == r.View.Number+1) && (q.Silent == nil || q.Silent.Revision == r.Beats[q.Silent.From.ID].Revision)
 }
 
 // ids returns the ids of all that a register knows, in order.

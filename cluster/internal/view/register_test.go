@@ -85,11 +85,11 @@ func TestOneOfTwoChangesOfAViewIsMade(t *testing.T) {
 
 func TestMemberThatHasRenewedIsNotRemoved(t *testing.T) {
 	var r Register
-	seen := r.Do(&Request{From: member("b"), Beat: true, First: true, Next: r.View.with(member("b"))}).Beats["b"].Revision
-	removal := &Request{From: member("a"), Next: r.View.without("b"), Silent: "b", Seen: seen}
+	seen := r.Do(&Request{From: member("b"), Beat: true, First: true, Next: r.View.with(member("b"))}).Beats["b"]
+	removal := &Request{From: member("a"), Next: r.View.without("b"), Silent: &seen}
 	r.Do(&Request{From: member("b"), Beat: true})
 	require.Len(t, r.Do(removal).View.Members, 1)
-	removal.Seen = r.Beats["b"].Revision
+	seen = r.Beats["b"]
 	answer := r.Do(removal)
 	require.Empty(t, answer.View.Members)
 	require.NotContains(t, r.Do(&Request{From: member("b"), Beat: true}).Beats, "b", "one that was removed does not come back")

@@ -17,13 +17,16 @@ import (
 const grace = 500 * time.Millisecond
 
 // onOverdue answers an exchange that got no reply in time, or that may not wait any longer. One that
-// was sent has its time.
+// was sent, or that may have run, has its time.
 func (r *routing) onOverdue(x *exchange) {
 	if r.exchanges[x.id] != x {
 		return
 	}
 	if wait := time.Until(x.deadline); wait > 0 {
-		if r.withdraw(x); x.sent != nil || x.MayHaveRun {
+		if !x.MayHaveRun {
+			r.withdraw(x)
+		}
+		if x.sent != nil || x.MayHaveRun {
 			x.timer = r.after(wait, (*overdue)(x))
 			return
 		}

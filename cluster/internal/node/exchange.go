@@ -2,7 +2,6 @@ package node
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -38,12 +37,11 @@ type exchange struct {
 	timer     timer      // sends overdue; nil for a part of gather
 }
 
-// keyed are the exchanges of a key.
+// keyed are the exchanges of a key. Those that were not given to a member wait.
 type keyed struct {
-	all     []*exchange  // in the order in which they came
-	first   [1]*exchange // room for one of all
-	waiting []*exchange  // likewise, those that have no owner to be sent to
-	retry   timer        // sends retryDue, or nil if none waits
+	all   []*exchange  // in the order in which they came
+	first [1]*exchange // room for one of all
+	retry timer        // sends retryDue, or nil if none waits
 }
 
 // traced returns the command of an exchange for another member. The values of the context of its
@@ -75,15 +73,11 @@ func (x *exchange) waitEnd() time.Time {
 	return x.deadline
 }
 
+// waits reports whether an exchange has no owner to be sent to.
+func waits(x *exchange) bool { return x.to == nil }
+
 // byID compares exchanges by the order in which they came.
 func byID(a, b *exchange) int { return cmp.Compare(a.id, b.id) }
-
-// remove removes an exchange from a list that is in order, if it is there.
-func remove(list *[]*exchange, x *exchange) {
-	if at, there := slices.BinarySearchFunc(*list, x, byID); there {
-		*list = slices.Delete(*list, at, at+1)
-	}
-}
 
 // complete adds to a failure what was known before about the command. A member that has not run
 // the command says nothing of the members before it, and one that does not understand it nothing of the
@@ -104,13 +98,17 @@ func (h history) complete(cmd messages.Command, f *messages.Failure) *messages.F
 	return f
 }
 
-// take removes and returns the exchanges that wait.
-func (of *keyed) take() []*exchange {
-	if of.retry != nil {
-		of.retry.Stop()
-		of.retry = nil
+// take returns the exchanges that wait, in their order, and stops the timer.
+func (of *keyed) take() (waiting []*exchange) {
+	if of.retry == nil {
+		return nil
 	}
-	list := of.waiting
-	of.waiting = nil
-	return list
+	of.retry.Stop()
+	of.retry = nil
+	for _, x := range of.all {
+		if waits(x) {
+			waiting = append(waiting, x)
+		}
+	}
+	return waiting
 }

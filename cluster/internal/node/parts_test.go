@@ -170,6 +170,21 @@ func TestCallOfALostMemberMayHaveRunOnlyIfItWasWritten(t *testing.T) {
 	}
 }
 
+// WaitUntil bounds the wait of a call that has not run. One that may have run waits until its deadline, and stays with the next owner.
+func TestCallThatMayHaveRunIsNotTakenBackWhenItMayWaitNoLonger(t *testing.T) {
+	p := newParts(t)
+	p.owner, p.link.written = p.other, true
+	p.begin("1")
+	p.routing.lose(p.other)
+	p.routing.routeAll()
+	p.link.written = false // it waits for a connection
+	x := p.routing.givenTo(p.other)[0]
+	require.True(t, x.MayHaveRun)
+	p.routing.onOverdue(x)
+	require.NotNil(t, x.sent)
+	require.Empty(t, p.caller.got)
+}
+
 func TestCommandOfAnotherMemberWaitsUntilItsShardIsServed(t *testing.T) {
 	p := newParts(t)
 	p.own = true

@@ -96,7 +96,7 @@ func (r *routing) enter(x *exchange) {
 		r.byKey[x.key] = of
 	}
 	of.all = append(of.all, x)
-	if len(of.waiting) > 0 { // it must not pass them
+	if of.retry != nil { // it must not pass those that wait
 		r.wait(x)
 		return
 	}
@@ -188,10 +188,6 @@ func (r *routing) wait(x *exchange) {
 		return
 	}
 	of := r.byKey[x.key]
-	at, waits := slices.BinarySearchFunc(of.waiting, x, byID)
-	if !waits {
-		of.waiting = slices.Insert(of.waiting, at, x)
-	}
 	if of.retry == nil {
 		x.tries++
 		pause := min(10*time.Millisecond<<min(x.tries, 6), 500*time.Millisecond)
@@ -258,8 +254,10 @@ func (r *routing) end(x *exchange) {
 	}
 	x.timer.Stop()
 	of := r.byKey[x.key]
-	remove(&of.waiting, x)
-	if remove(&of.all, x); len(of.waiting) == 0 {
+	if at, there := slices.BinarySearchFunc(of.all, x, byID); there {
+		of.all = slices.Delete(of.all, at, at+1)
+	}
+	if of.retry != nil && !slices.ContainsFunc(of.all, waits) {
 		of.take()
 	}
 	if len(of.all) == 0 {

@@ -41,9 +41,10 @@
 //     and the version first. (TestHostsOfAListFindEachOtherAndSpeakTLS; TestCertificatesAreReadAgainWhenTheyChange;
 //     TestMemberDialsNoAddressThatIsNotListed; TestMemberWithoutTLSIsRefusedOnOtherInterfaces; in internal/mesh
 //     TestStrangersChangeNothingAndLearnNothing; TestCastsOfStrangersToAHostAreNotRead; TestStreamWithoutAHelloIsNotRead;
+//     TestMemberLearnsThatAnotherHasEndedOrSpeaksAnotherVersion;
 //     TestStrangerWithACertificateOfTheSameAuthorityIsRefused; TestWithoutCredentialsAMemberDialsThisMachineOnly; in
 //     internal/quorum TestStrangersChangeNothing; TestLateHelloOfAHostThatHasLeftAddsNoVoter; in internal/node
-//     TestNonsenseChangesNothing; TestMemberOfAnotherVersionIsRefused)
+//     TestNonsenseChangesNothing)
 //
 // # Why two members never act for one key
 //

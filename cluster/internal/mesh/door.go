@@ -52,10 +52,10 @@ func (m *Mesh) admit(ctx context.Context) (*Link, int, error) {
 	switch {
 	case l == nil:
 		return nil, 0, errStranger
-	case h.Version != m.cfg.Version:
-		return nil, 0, status.Error(codes.FailedPrecondition, strconv.FormatUint(uint64(m.cfg.Version), 10))
 	case h.To != "" && h.To != m.incarnation():
 		return nil, 0, status.Error(codes.NotFound, "")
+	case h.Version != m.cfg.Version:
+		return nil, 0, status.Error(codes.FailedPrecondition, strconv.FormatUint(uint64(m.cfg.Version), 10))
 	case h.Lane < 0 || h.Lane >= laneCount || h.To == "" && h.Lane != casts:
 		return nil, 0, errStranger
 	}

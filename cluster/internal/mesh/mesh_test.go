@@ -368,15 +368,17 @@ func TestStreamWithoutAHelloIsNotRead(t *testing.T) {
 }
 
 func TestMemberLearnsThatAnotherHasEndedOrSpeaksAnotherVersion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWires()
-		a, b := w.member(t, "a", nil), w.member(t, "b", func(c *Config) { c.Self.ID = "successor" })
-		send(t, a.Link(link.Address{ID: "predecessor", Host: "b:1"}), 1)
-		b.link(t, "a")
-		time.Sleep(2 * lastRetry)
-		require.Equal(t, link.State{Ended: true}, a.last())
-		require.Empty(t, b.ids())
-	})
+	for _, version := range []uint32{1, 7} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWires()
+			a, b := w.member(t, "a", nil), w.member(t, "b", func(c *Config) { c.Self.ID, c.Version = "successor", version })
+			send(t, a.Link(link.Address{ID: "predecessor", Host: "b:1"}), 1)
+			b.link(t, "a")
+			time.Sleep(2 * lastRetry)
+			require.Equal(t, link.State{Ended: true}, a.last())
+			require.Empty(t, b.ids())
+		})
+	}
 	synctest.Test(t, func(t *testing.T) {
 		w := newWires()
 		a, b := w.member(t, "a", nil), w.member(t, "b", func(c *Config) { c.Version = 7 })

@@ -97,20 +97,6 @@ func (r *routing) cancelScope(scope string) {
 	r.cancelAll("", true, func(x *exchange, _ messages.Operation) bool { return x.key.Scope == scope })
 }
 
-// refuseAll fails what was given to a member of another version, which does not understand it.
-func (r *routing) refuseAll(to *peer) {
-	for _, x := range r.givenTo(to) {
-		x.sent = nil
-		r.refuse(x, to)
-	}
-}
-
-// refuse fails an exchange whose owner is of another version.
-func (r *routing) refuse(x *exchange, owner *peer) {
-	r.finish(x, r.failure(x.cmd, messages.CodeUnavailable,
-		fmt.Sprintf("the member %s speaks version %d of the protocol between members, this one %d", owner.label(), owner.version, wire.Version)))
-}
-
 // notRun notes that a member has not run what it has not answered.
 func (r *routing) notRun(by *peer) {
 	for _, x := range r.givenTo(by) {

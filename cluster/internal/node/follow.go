@@ -100,13 +100,6 @@ func (n *node) sendBind(p *peer, b *binding) {
 	n.proxies.introduce(p, b.bind)
 }
 
-// otherVersion fails what was given to a member of another version.
-func (n *node) otherVersion(p *peer) {
-	n.routing.refuseAll(p)
-	p.link.Drop()
-	n.routing.routeAll()
-}
-
 // removed ends an incarnation that the witness does not have any longer. One that leaves has left.
 func (n *node) removed(why string) {
 	if n.leaving.left {

@@ -124,7 +124,7 @@ func (m *membership) onHolding(p *peer, h view.Holding) {
 // hear notes that a member is there, and gives it what waits.
 func (m *membership) hear(p *peer) {
 	silent, first := p.silent(), !p.heard
-	p.heardAt, p.heard, p.cut, p.version = m.cfg.Lease.Now(), true, false, 0
+	p.heardAt, p.heard, p.cut = m.cfg.Lease.Now(), true, false
 	if first && !m.inside() {
 		m.ask()
 	}

@@ -65,19 +65,8 @@ func (m *membership) onChanged(p *peer, state link.State) {
 	case state.Ended:
 		p.ended = true
 		m.node.lost(p)
-	case state.Version != 0:
-		m.onOtherVersion(p, state.Version)
 	case ends && !p.cut: // it may be gone
 		p.cut = true
 		m.cfg.Logger.Info().Str("member", p.label()).Msg("connection to a member has ended")
 	}
-}
-
-// onOtherVersion fails what a member of another version does not understand.
-func (m *membership) onOtherVersion(p *peer, version uint32) {
-	if p.version != version {
-		p.version = version
-		m.cfg.Logger.Error().Str("member", p.label()).Uint32("version", p.version).Msg("member speaks another version of the protocol between members")
-	}
-	m.node.otherVersion(p)
 }

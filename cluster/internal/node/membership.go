@@ -44,8 +44,6 @@ type follower interface {
 	welcome(p *peer)
 	reached()
 	lost(p *peer)
-	// otherVersion follows when a member does not understand this one.
-	otherVersion(p *peer)
 	// onMessage handles a message of a member.
 	onMessage(from *peer, msg *Received)
 	// onHolding notes what a member of the same cluster holds, and holding says what this one does.

@@ -16,11 +16,10 @@ type peer struct {
 	Address
 	name    string
 	shards  int
-	member  bool   // in the view; otherwise it wants to be
-	greets  bool   // it has this member in its own view as well: before that, it would not take messages
-	leaving bool   // it owns nothing, and still answers
-	ended   bool   // nothing reaches it any longer
-	version uint32 // of the protocol that it speaks, if that is another one, or 0
+	member  bool // in the view; otherwise it wants to be
+	greets  bool // it has this member in its own view as well: before that, it would not take messages
+	leaving bool // it owns nothing, and still answers
+	ended   bool // nothing reaches it any longer
 	link    Link
 	cfg     *Config
 	heard   bool          // it has answered a heartbeat

@@ -127,8 +127,6 @@ func (r *routing) route(x *exchange) {
 		r.finish(x, r.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
 	case own:
 		r.routeHere(x, number)
-	case owner != nil && owner.version != 0:
-		r.refuse(x, owner)
 	case owner == nil || owner.silent():
 		r.wait(x)
 	default:

@@ -34,17 +34,19 @@ func newBase(cfg *Config) *base {
 	return b
 }
 
-// toSelf sends a message to the node.
-func (b *base) toSelf(msg any) { b.cfg.System.Root.Send(b.self, msg) }
+// task is what the node does when it gets it: what is due, and what follows from work in other goroutines, and from messages to
+// the processes here.
+type task func()
 
-// after sends a message to the node after a time.
-func (b *base) after(d time.Duration, msg any) timer {
-	return b.outside.after(d, func() { b.toSelf(msg) })
-}
+// IgnoreDeadLetterLogging keeps a task that comes when the node has stopped out of Proto.Actor's dead letter log.
+func (task) IgnoreDeadLetterLogging() {}
 
-// work runs what may take long in another goroutine, and sends what it returns to the node.
-func (b *base) work(f func() any) {
-	b.outside.work(func() { b.toSelf(f()) })
+// do has the node do something, after what it was sent before. It may be called from any goroutine, and does not block.
+func (b *base) do(f func()) { b.mail.Send(b.self, task(f)) }
+
+// after has the node do something after a time.
+func (b *base) after(d time.Duration, f func()) timer {
+	return b.outside.after(d, func() { b.do(f) })
 }
 
 // toSupervisor sends a message to the own supervisor.
@@ -109,24 +111,23 @@ func (b *base) deadlineOf(cmd messages.Command) time.Time {
 	return time.Now().Add(b.limitOf(cmd))
 }
 
-// openProcess returns the PID of a new process that passes what it gets on to the node: the message that receive makes of a
-// message, and, unless watch is nil, the one that watch makes of a system message.
-func (b *base) openProcess(prefix string, receive func(message any, sender *actor.PID) any, watch func(message any) any) *actor.PID {
+// openProcess returns the PID of a new process. The node calls receive with its messages, and watch, unless that is nil, with its
+// system messages.
+func (b *base) openProcess(prefix string, receive func(message any, sender *actor.PID), watch func(message any)) *actor.PID {
 	processes := b.cfg.System.ProcessRegistry
-	pid, _ := processes.Add(&inbox{mail: b.mail, node: b.self, user: receive, systems: watch}, prefix+processes.NextId())
+	pid, _ := processes.Add(&inbox{b, receive, watch}, prefix+processes.NextId())
 	return pid
 }
 
 // endProcess removes a process.
 func (b *base) endProcess(pid *actor.PID) { b.cfg.System.ProcessRegistry.Remove(pid) }
 
-// askSupervisor sends a message to the own supervisor, which replies once. When it does, the node gets what then makes of the
-// reply.
-func (b *base) askSupervisor(msg any, then func(reply any) any) {
+// askSupervisor sends a message to the own supervisor, which replies once. The node calls then with the reply.
+func (b *base) askSupervisor(msg any, then func(reply any)) {
 	var pid *actor.PID
-	pid = b.openProcess("ask", func(reply any, _ *actor.PID) any {
+	pid = b.openProcess("ask", func(reply any, _ *actor.PID) {
 		b.endProcess(pid)
-		return then(reply)
+		then(reply)
 	}, nil)
 	b.request(msg, pid)
 }

@@ -8,7 +8,8 @@
 // Keys belong to shards. The owner of a shard follows from the view. The node serves the shards that all others
 // have ceded, and releases those that have moved.
 //
-// The actor passes each message to the part that it is for. A part has its own state, and may know parts above it in
+// The actor passes each message to the part that it is for. What timers, other goroutines and processes have it do is a [task], made
+// by the part itself. A part has its own state, and may know parts above it in
 // this list. What it needs of others says an interface: [placing] is where commands belong, [follower] what follows from
 // the membership.
 //

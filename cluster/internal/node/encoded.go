@@ -45,9 +45,9 @@ func (b *base) encode(v any, done encoded) {
 		return
 	}
 	later := done // so that only a large one is on the heap
-	b.work(func() any {
+	b.outside.work(func() {
 		later.message, later.err = encode(later.with, v)
-		return &later
+		b.do(func() { later.part.onEncoded(later) })
 	})
 }
 

@@ -27,14 +27,14 @@ func (r *routing) onOverdue(x *exchange) {
 			r.withdraw(x)
 		}
 		if x.sent != nil || x.MayHaveRun {
-			x.timer = r.after(wait, (*overdue)(x))
+			x.timer = r.after(wait, func() { r.onOverdue(x) })
 			return
 		}
 		r.finish(x, r.failure(x.cmd, messages.CodeUnavailable, cmp.Or(r.place.whyFenced(), "while waiting for the member that owns the key")))
 		return
 	}
 	if r.withdraw(x); x.sent != nil && !x.late && !x.to.silent() {
-		x.late, x.timer = true, r.after(grace, (*overdue)(x))
+		x.late, x.timer = true, r.after(grace, func() { r.onOverdue(x) })
 		return
 	}
 	f := r.failure(x.cmd, messages.CodeUnavailable, cmp.Or(r.place.whyFenced(), "the member that owns the key did not answer"))

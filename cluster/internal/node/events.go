@@ -12,12 +12,6 @@ type wantEvents struct {
 
 func init() { wire.Register[wantEvents]("want-events") }
 
-// observedEvent brings an event of the own supervisor.
-type observedEvent struct {
-	late
-	event messages.Event
-}
-
 // events passes events between members: those of others to the function that watches, and those of the own
 // supervisor to the members that want them.
 type events struct {
@@ -36,7 +30,7 @@ func (e *events) onWantEvents(from *peer, want bool) {
 	}
 	switch wanted := len(e.wanting) > 0; {
 	case wanted && e.observed == nil:
-		e.observed = e.cfg.Observe(func(event messages.Event) { e.toSelf(&observedEvent{event: event}) })
+		e.observed = e.cfg.Observe(func(event messages.Event) { e.do(func() { e.onObserved(event) }) })
 	case !wanted && e.observed != nil:
 		e.observed()
 		e.observed = nil

@@ -34,14 +34,14 @@ type exchange struct {
 	sent      *link.Sent // nil until it is encoded
 	cancelled bool       // the member that it was given to knows that it is cancelled
 	late      bool       // its deadline is over
-	timer     timer      // sends overdue; nil for a part of gather
+	timer     timer      // calls onOverdue; nil for a part of gather
 }
 
 // keyed are the exchanges of a key. Those that were not given to a member wait.
 type keyed struct {
 	all   []*exchange  // in the order in which they came
 	first [1]*exchange // room for one of all
-	retry timer        // sends retryDue, or nil if none waits
+	retry timer        // routes those that wait, or nil if none does
 }
 
 // traced returns the command of an exchange for another member. The values of the context of its

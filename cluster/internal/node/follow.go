@@ -48,6 +48,18 @@ func (n *node) beginShards() {
 	}
 }
 
+// onReleased serves the shards that belong to this member again, and tells the others soon that they need not wait for it.
+func (n *node) onReleased() {
+	n.beginShards()
+	if !n.telling {
+		n.telling = true
+		n.do(func() {
+			n.telling = false
+			n.members.beat()
+		})
+	}
+}
+
 // onHolding notes what another member holds, and holding returns what this one does.
 func (n *node) onHolding(p *peer, h view.Holding) {
 	n.shards.Heard(p.ID, h)
@@ -121,7 +133,7 @@ func (n *node) expelled(why string) {
 	}
 	n.dropping = true
 	all := func(messages.Key) bool { return true }
-	n.askSupervisor(&clusterapi.Release{Match: all, Leave: n.cfg.KeepOpen, Now: true}, func(any) any { return &dropped{id, ended} })
+	n.askSupervisor(&clusterapi.Release{Match: all, Leave: n.cfg.KeepOpen, Now: true}, func(any) { n.onDropped(id, ended) })
 }
 
 // endIncarnation ends all that the incarnation had, and returns its proxies.
@@ -137,21 +149,14 @@ func (n *node) endIncarnation() (ended []*proxy) {
 	return ended
 }
 
-// dropped says that the supervisor has dropped all sessions of an incarnation that has ended. The
-// proxies have ended with it.
-type dropped struct {
-	incarnation string
-	proxies     []*proxy
-}
-
-// onDropped begins a new incarnation. It tells those who watch the proxies only now: told before,
-// the supervisor would have closed the sessions of scopes that are bound to them.
-func (n *node) onDropped(msg *dropped) {
+// onDropped begins a new incarnation: the supervisor has dropped the sessions of one that has ended. It tells those who watch the
+// proxies of that one only now: told before, the supervisor would have closed the sessions of scopes that are bound to them.
+func (n *node) onDropped(incarnation string, ended []*proxy) {
 	n.dropping = false
-	for _, p := range msg.proxies {
+	for _, p := range ended {
 		n.proxies.tellWatchers(p)
 	}
-	n.members.keeper.Cede(msg.incarnation)
+	n.members.keeper.Cede(incarnation)
 	if n.members.net != nil && !n.leaves() {
 		n.members.beginIncarnation()
 	}
@@ -174,7 +179,7 @@ func (n *node) endNode() {
 	n.leaving.begun, n.leaving.left, n.leaving.ended = true, true, true
 	n.routing.leave()
 	n.endIncarnation()
-	n.members.stop()
+	n.members.net = nil
 	n.leaving.sayLeft()
 	n.cfg.Joined, n.cfg.Ask, n.cfg.Observe = func(error) {}, nil, nil // the node outlives the member
 	n.quit()

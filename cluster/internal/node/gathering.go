@@ -19,16 +19,6 @@ type gather struct {
 	replies *replies.Replies
 }
 
-// ownPart brings the own supervisor's reply to a command to all members.
-type ownPart struct {
-	late
-	of      *exchange
-	message any
-}
-
-// gatherDue says that the time of a command to all members is over.
-type gatherDue struct{ of *gather }
-
 // gathering gives commands to all members, and answers them when all have replied.
 type gathering struct {
 	*base
@@ -44,8 +34,8 @@ func (g *gathering) begin(cmd messages.Command, caller *actor.PID, members []mes
 	}
 	of := &gather{cmd: cmd, caller: caller, missing: map[*exchange]string{}, replies: replies.New(cmd, members)}
 	own := g.part(of, g.cfg.Name, past)
-	g.askSupervisor(cmd, func(reply any) any { return &ownPart{of: own, message: reply} })
-	of.timer = g.after(g.limitOf(cmd), &gatherDue{of})
+	g.askSupervisor(cmd, func(reply any) { g.onOwnPart(own, reply) })
+	of.timer = g.after(g.limitOf(cmd), func() { g.onGatherDue(of) })
 	for _, p := range others {
 		if p.alive() {
 			x := g.part(of, p.label(), past)

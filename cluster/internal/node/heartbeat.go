@@ -21,19 +21,11 @@ func init() {
 	wire.Register[confirm]("confirm")
 }
 
-type (
-	// tick says that the next heartbeat is due.
-	tick struct{}
-	// tellDue says that the others are to be told what this member holds.
-	tellDue struct{}
-)
-
 // keptBeats is how many rounds of heartbeats may be confirmed.
 const keptBeats = 8
 
 // onTick sends a round of heartbeats, and asks the witness.
 func (m *membership) onTick() {
-	m.ticker = m.after(m.cfg.LeaseTime/4, &tick{})
 	if m.net == nil {
 		return
 	}

@@ -22,15 +22,6 @@ const (
 	flushTime = 200 * time.Millisecond
 )
 
-type (
-	// leaveDue says that it is time to look whether the member can leave.
-	leaveDue struct{ late }
-	// flushDue says that flushTime is over.
-	flushDue struct{ late }
-	// endDue says that the witness does not answer.
-	endDue struct{ late }
-)
-
 // leaving is how a member leaves the cluster.
 //
 //	inside ──onLeave──▶ leaving ──last call, or time over──▶ left ──flushed──▶ departing ──view──▶ ended
@@ -88,7 +79,7 @@ func (l *leaving) sayLeft() {
 // onLeaveDue has [leaving.finish] called now and then.
 func (l *leaving) onLeaveDue() {
 	if l.begun && !l.left {
-		l.after(leavePause, &leaveDue{})
+		l.after(leavePause, l.onLeaveDue)
 	}
 }
 
@@ -116,7 +107,7 @@ func (l *leaving) finish(dropping bool) {
 			p.post(0, envelope{}, &leaves{Clean: len(l.serving.all) == 0 && p.link.Idle()}) // a large reply may still be on its way
 		}
 	}
-	l.after(flushTime, &flushDue{})
+	l.after(flushTime, l.onFlushDue)
 }
 
 // onFlushDue has the member leave the view.
@@ -130,7 +121,7 @@ func (l *leaving) onFlushDue() {
 	if time.Now().Before(l.leftAt) {
 		patience *= 3 // others that leave too, and have ended, are removed after a lease
 	}
-	l.after(patience, &endDue{})
+	l.after(patience, l.onEndDue)
 }
 
 // depart asks for a view without this member. The last member stays until its supervisor has stopped: all sessions are its
@@ -161,6 +152,6 @@ func (l *leaving) onSupervisorStopped() {
 	l.supervisorStopped = true
 	if l.departing && !l.ended {
 		l.depart()
-		l.after(l.cfg.LeaseTime, &endDue{})
+		l.after(l.cfg.LeaseTime, l.onEndDue)
 	}
 }

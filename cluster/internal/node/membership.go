@@ -28,7 +28,6 @@ type membership struct {
 	beats   uint64
 	tickAt  time.Duration // of the last tick
 	awakeAt time.Duration // of the first one after a pause
-	ticker  timer         // of the heartbeat
 }
 
 // follower does what follows from the membership. The node does.
@@ -287,14 +286,6 @@ func (m *membership) end() {
 	m.cfg.Lease.End()
 	m.keeper.End()
 	m.cfg.Placement.at.Store(nil)
-}
-
-// stop ends the heartbeats. The links have ended before.
-func (m *membership) stop() {
-	m.net = nil
-	if m.ticker != nil {
-		m.ticker.Stop()
-	}
 }
 
 // linksIdle reports whether the others have got all messages.

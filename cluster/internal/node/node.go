@@ -35,6 +35,7 @@ type node struct {
 	stopped func() // has commands answered by the door in front of the node
 
 	dropping bool // the supervisor drops the sessions of an incarnation that has ended
+	telling  bool // the others are about to be told what this member holds
 }
 
 // Start spawns a node in the actor system of its supervisor. The PID stays valid: after the node has
@@ -63,7 +64,7 @@ func (n *node) spawn() (*actor.PID, error) {
 // newNode returns a node that is not spawned.
 func newNode(cfg *Config) *node {
 	n := &node{base: newBase(cfg)}
-	n.members, n.shards = newMembership(n.base, n), &ownShards{base: n.base}
+	n.members, n.shards = newMembership(n.base, n), &ownShards{base: n.base, released: n.onReleased}
 	n.questions = newQuestions(n.base)
 	n.proxies = newProxies(n.base, n.questions)
 	n.leaving = &leaving{base: n.base, members: n.members, shards: n.shards, end: n.endNode}
@@ -151,7 +152,7 @@ func (n *node) onCommand(c actor.Context, cmd messages.Command) {
 	}
 }
 
-// onReport handles the messages of the network, of processes, goroutines and timers.
+// onReport handles the messages of the network and of package cluster, and tasks.
 func (n *node) onReport(c actor.Context, msg any) {
 	switch msg := msg.(type) {
 	case *Joined:
@@ -166,37 +167,6 @@ func (n *node) onReport(c actor.Context, msg any) {
 		if n.members.is(msg.Network) {
 			n.members.onReceived(msg)
 		}
-	case *tick:
-		n.onTick()
-	case *tellDue:
-		n.shards.telling = false
-		n.members.beat()
-	case *encoded:
-		msg.part.onEncoded(*msg)
-	case *boxed:
-		n.serving.onServed(msg.of, msg.message)
-	case *ownPart:
-		n.gathering.onOwnPart(msg.of, msg.message)
-	case *proxied:
-		n.proxies.onProxied(msg)
-	case *proxyWatched:
-		n.proxies.onProxyWatched(msg)
-	case *answered:
-		n.questions.onAnswered(msg)
-	case *questionDue:
-		n.questions.onQuestionDue(msg.of)
-	case *retryDue:
-		n.routing.routeKey(msg.key)
-	case *overdue:
-		n.routing.onOverdue((*exchange)(msg))
-	case *gatherDue:
-		n.gathering.onGatherDue(msg.of)
-	case *shardsReleased:
-		if n.shards.onReleased(msg) {
-			n.beginShards()
-		}
-	case *observedEvent:
-		n.events.onObserved(msg.event)
 	case *Watch:
 		n.events.watch = msg.Handle
 		for _, p := range inOrder(n.members.peers) {
@@ -208,14 +178,8 @@ func (n *node) onReport(c actor.Context, msg any) {
 		n.leaving.onLeave(c.Sender())
 	case *LeaveNow:
 		n.leaving.leftAt = time.Now()
-	case *leaveDue:
-		n.leaving.onLeaveDue()
-	case *flushDue:
-		n.leaving.onFlushDue()
-	case *endDue:
-		n.leaving.onEndDue()
-	case *dropped:
-		n.onDropped(msg)
+	case task:
+		msg()
 	case *actor.DeadLetterResponse:
 	default:
 		n.onUnknownMessage(c, msg)
@@ -224,10 +188,12 @@ func (n *node) onReport(c actor.Context, msg any) {
 
 // onTick does what is due now and then.
 func (n *node) onTick() {
-	if !n.leaving.ended {
-		n.bindings.sweep(time.Now())
-		n.members.onTick()
+	if n.leaving.ended {
+		return
 	}
+	n.after(n.cfg.LeaseTime/4, n.onTick)
+	n.bindings.sweep(time.Now())
+	n.members.onTick()
 }
 
 // onUnknownMessage handles a command that was sent as a value. The supervisor rejects any other message

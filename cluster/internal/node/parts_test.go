@@ -71,15 +71,10 @@ func (p *parts) begin(id string) *messages.CallTool {
 	return op
 }
 
-// passOn has serving handle what it, and its boxes, have sent to the node.
+// passOn does the tasks of the node.
 func (p *parts) passOn() {
 	for ; len(p.node.got) > 0; p.node.got = p.node.got[1:] {
-		switch msg := p.node.got[0].(type) {
-		case *boxed:
-			p.serving.onServed(msg.of, msg.message)
-		case *encoded:
-			msg.part.onEncoded(*msg)
-		}
+		p.node.got[0].(task)()
 	}
 }
 

@@ -5,34 +5,28 @@ import (
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
-
-	"github.com/mcpactor/mcpactor/internal/clusterapi"
 )
 
 // The processes here are PIDs without an actor: they pass what they get to the node, in the
 // goroutine of the sender, so that the order is kept.
 
-// inbox passes what it gets on to the node.
+// inbox has the node handle what it gets.
 type inbox struct {
-	mail    *clusterapi.Post
-	node    *actor.PID
-	user    func(message any, sender *actor.PID) any
-	systems func(message any) any // or nil
+	*base
+	receive func(message any, sender *actor.PID)
+	watch   func(message any) // or nil
 }
 
 // SendUserMessage passes a message on.
-func (b *inbox) SendUserMessage(_ *actor.PID, message any) {
+func (i *inbox) SendUserMessage(_ *actor.PID, message any) {
 	_, inner, sender := actor.UnwrapEnvelope(message)
-	b.mail.Send(b.node, b.user(inner, sender))
+	i.do(func() { i.receive(inner, sender) })
 }
 
-// SendSystemMessage passes on who watches the process.
-func (b *inbox) SendSystemMessage(_ *actor.PID, message any) {
-	if b.systems == nil {
-		return
-	}
-	if msg := b.systems(message); msg != nil {
-		b.mail.Send(b.node, msg)
+// SendSystemMessage passes on who watches the process, or that an actor that it watches has ended.
+func (i *inbox) SendSystemMessage(_ *actor.PID, message any) {
+	if i.watch != nil {
+		i.do(func() { i.watch(message) })
 	}
 }
 
@@ -43,24 +37,10 @@ func (*inbox) Stop(*actor.PID) {}
 // of those for different processes: progress comes before the reply.
 func (*inbox) Prompt() {}
 
-// late marks messages that may come when the node has stopped.
-type late struct{}
-
-// IgnoreDeadLetterLogging keeps the message out of Proto.Actor's dead letter log.
-func (late) IgnoreDeadLetterLogging() {}
-
-// boxed brings the reply to a command of another member.
-type boxed struct {
-	late
-	of      *served
-	message any
-}
-
 // box is the sender of a command of another member. An operation without an owner belongs to it, and ends with the member.
 type box struct {
-	of   *served
-	mail *clusterapi.Post
-	node *actor.PID
+	of      *served
+	serving *serving
 
 	mu       sync.Mutex
 	watchers []*actor.PID  // the supervisor, and the node if the operation crosses again
@@ -71,7 +51,7 @@ type box struct {
 // SendUserMessage passes the reply on.
 func (b *box) SendUserMessage(_ *actor.PID, message any) {
 	_, inner, _ := actor.UnwrapEnvelope(message)
-	b.mail.Send(b.node, &boxed{of: b.of, message: inner})
+	b.serving.do(func() { b.serving.onServed(b.of, inner) })
 }
 
 // SendSystemMessage notes who watches the box.
@@ -81,7 +61,7 @@ func (b *box) SendSystemMessage(self *actor.PID, message any) {
 	switch m := message.(type) {
 	case *actor.Watch:
 		if b.ended {
-			b.mail.Terminated(m.Watcher, self, actor.TerminatedReason_Stopped)
+			b.serving.mail.Terminated(m.Watcher, self, actor.TerminatedReason_Stopped)
 			return
 		}
 		b.watchers = append(b.watchers, m.Watcher)
@@ -103,7 +83,7 @@ func (b *box) end(self *actor.PID) {
 	defer b.mu.Unlock()
 	b.ended = true
 	for _, watcher := range b.watchers {
-		b.mail.Terminated(watcher, self, actor.TerminatedReason_Stopped)
+		b.serving.mail.Terminated(watcher, self, actor.TerminatedReason_Stopped)
 	}
 }
 

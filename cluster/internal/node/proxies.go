@@ -51,31 +51,14 @@ func init() {
 	wire.Register[taken]("taken")
 }
 
-// From processes to the node.
-type (
-	// proxied brings a message for an actor of another member.
-	proxied struct {
-		late
-		of      *proxy
-		message any
-		sender  *actor.PID
-	}
-	// proxyWatched says that an actor here watches an actor elsewhere, or no longer.
-	proxyWatched struct {
-		late
-		of      *proxy
-		watcher *actor.PID
-		ends    bool
-	}
-	// lineTaken tells a session that a line was handled.
-	lineTaken struct {
-		late
-		by *actor.PID
-	}
-)
+// lineTaken tells a session that a line was handled.
+type lineTaken struct{ by *actor.PID }
 
 // TakenBy returns the proxy of the subscriber.
 func (m *lineTaken) TakenBy() *actor.PID { return m.by }
+
+// IgnoreDeadLetterLogging is as that of a task: the session may have ended.
+func (*lineTaken) IgnoreDeadLetterLogging() {}
 
 // adopt replaces the PIDs of actors of a member in its command by proxies, and returns these. They are kept until they are
 // released.
@@ -120,14 +103,14 @@ func (a *proxies) proxyOf(from *peer, ref string) *proxy {
 		return p
 	}
 	p := &proxy{peer: from, ref: ref, watchers: map[string]*actor.PID{}}
-	p.pid = a.openProcess("proxy", func(message any, sender *actor.PID) any { return &proxied{of: p, message: message, sender: sender} }, func(message any) any {
+	p.pid = a.openProcess("proxy", func(message any, sender *actor.PID) { a.onProxied(p, message, sender) }, func(message any) {
 		switch m := message.(type) {
 		case *actor.Watch:
-			return &proxyWatched{of: p, watcher: m.Watcher}
+			a.onWatch(p, m.Watcher)
 		case *actor.Unwatch:
-			return &proxyWatched{of: p, watcher: m.Watcher, ends: true}
+			delete(p.watchers, m.Watcher.Id)
+			a.endIfUnused(p)
 		}
-		return nil
 	})
 	from.proxies[ref] = p
 	return p
@@ -161,41 +144,35 @@ func (a *proxies) tellWatchers(p *proxy) {
 	}
 }
 
-// onProxyWatched notes who watches a proxy.
-func (a *proxies) onProxyWatched(msg *proxyWatched) {
-	p := msg.of
-	switch {
-	case msg.ends:
-		delete(p.watchers, msg.watcher.Id)
-		a.endIfUnused(p)
-	case p.peer.proxies[p.ref] != p: // it has ended
-		a.mail.Terminated(msg.watcher, p.pid, actor.TerminatedReason_Stopped)
-	default:
-		p.watchers[msg.watcher.Id] = msg.watcher
+// onWatch notes that an actor here watches a proxy.
+func (a *proxies) onWatch(p *proxy, watcher *actor.PID) {
+	if p.peer.proxies[p.ref] != p { // it has ended
+		a.mail.Terminated(watcher, p.pid, actor.TerminatedReason_Stopped)
+		return
 	}
+	p.watchers[watcher.Id] = watcher
 }
 
 // onProxied passes a message on to the member of the actor.
-func (a *proxies) onProxied(msg *proxied) {
-	p := msg.of
-	req, asks := msg.message.(messages.Request)
+func (a *proxies) onProxied(p *proxy, message any, sender *actor.PID) {
+	req, asks := message.(messages.Request)
 	switch there := p.peer.proxies[p.ref] == p; {
 	case asks && !there:
-		a.mail.Send(msg.sender, &messages.Refusal{Reason: clusterapi.NoHandler})
+		a.mail.Send(sender, &messages.Refusal{Reason: clusterapi.NoHandler})
 		return
 	case asks:
-		a.questions.ask(p.peer, p.ref, req, msg.sender)
+		a.questions.ask(p.peer, p.ref, req, sender)
 		return
 	case !there:
 		return
 	}
 	with := envelope{Ref: p.ref}
-	switch m := msg.message.(type) {
+	switch m := message.(type) {
 	case *messages.StderrLine:
-		a.watchActor(msg.sender)
-		with.Sender = wire.Ref(msg.sender)
+		a.watchActor(sender)
+		with.Sender = wire.Ref(sender)
 		p.peer.post(0, with, m)
-		a.introduceActor(p.peer, msg.sender)
+		a.introduceActor(p.peer, sender)
 	case interface{ TakenBy() *actor.PID }: // the answer to a line
 		p.peer.post(0, with, &taken{wire.Ref(m.TakenBy())})
 	case *messages.Withdrawn:

@@ -34,20 +34,6 @@ type question struct {
 	timer   timer
 }
 
-type (
-	// answered brings the answer of a handler here.
-	answered struct {
-		late
-		of      *question
-		message any
-	}
-	// questionDue says that the time of a question is over.
-	questionDue struct {
-		late
-		of *question
-	}
-)
-
 // ask puts a question of a session here to a handler of another member. The asker is the process that waits for the answer.
 func (q *questions) ask(p *peer, handler string, req messages.Request, asker *actor.PID) {
 	q.encode(req, encoded{part: q, to: p, asker: asker, with: envelope{Ref: handler, Sender: wire.Ref(asker)}})
@@ -92,20 +78,19 @@ func (q *questions) onAsk(from *peer, with envelope, req messages.Request) {
 		return
 	}
 	one := &question{peer: from, asker: with.Sender, origin: *origin, handler: handler}
-	one.pid = q.openProcess("question", func(message any, _ *actor.PID) any { return &answered{of: one, message: message} }, func(message any) any {
+	one.pid = q.openProcess("question", func(message any, _ *actor.PID) { q.onAnswered(one, message) }, func(message any) {
 		if _, ended := message.(*actor.Terminated); ended {
-			return &answered{of: one}
+			q.onAnswered(one, nil)
 		}
-		return nil
 	})
-	one.timer = q.after(time.Until(origin.Deadline)+time.Second, &questionDue{of: one})
+	one.timer = q.after(time.Until(origin.Deadline)+time.Second, func() { q.onQuestionDue(one) })
 	q.asked[origin.Question] = one
 	q.mail.Watch(handler, one.pid)
 	q.mail.Request(handler, req, one.pid)
 }
 
 // onAnswered sends the answer of a handler to the member that has asked.
-func (q *questions) onAnswered(msg *answered) { q.end(msg.of, clusterapi.AnswerOf(msg.message)) }
+func (q *questions) onAnswered(one *question, message any) { q.end(one, clusterapi.AnswerOf(message)) }
 
 // onQuestionDue withdraws a question whose time is over.
 func (q *questions) onQuestionDue(one *question) {

@@ -48,13 +48,6 @@ func newRouting(b *base, place placing, proxies *proxies) *routing {
 	return &routing{base: b, place: place, proxies: proxies, exchanges: map[uint64]*exchange{}, byKey: map[messages.Key]*keyed{}}
 }
 
-type (
-	// retryDue says that the exchanges of a key that wait are to be routed again.
-	retryDue struct{ key messages.Key }
-	// overdue says that the time of an exchange is over.
-	overdue exchange
-)
-
 // ownerTerminated is the detail of the failure of an operation whose owner has terminated.
 const ownerTerminated = "its owner has terminated"
 
@@ -88,7 +81,7 @@ func (r *routing) begin(x *exchange) {
 // enter adds an exchange that may be begun, and routes it.
 func (r *routing) enter(x *exchange) {
 	r.add(x)
-	x.timer = r.after(time.Until(x.waitEnd()), (*overdue)(x))
+	x.timer = r.after(time.Until(x.waitEnd()), func() { r.onOverdue(x) })
 	of := r.byKey[x.key]
 	if of == nil {
 		of = new(keyed)
@@ -189,7 +182,7 @@ func (r *routing) wait(x *exchange) {
 	if of.retry == nil {
 		x.tries++
 		pause := min(10*time.Millisecond<<min(x.tries, 6), 500*time.Millisecond)
-		of.retry = r.after(pause/2+r.outside.random(pause/2), &retryDue{x.key})
+		of.retry = r.after(pause/2+r.outside.random(pause/2), func() { r.routeKey(x.key) })
 	}
 }
 

@@ -215,7 +215,7 @@ func (s *serving) lose(p *peer) {
 // openBox gives a command of another member its sender.
 func (s *serving) openBox(one *served) {
 	processes := s.cfg.System.ProcessRegistry
-	one.box.of, one.box.mail, one.box.node = one, s.mail, s.self
+	one.box.of, one.box.serving = one, s
 	one.box.watchers = one.box.first[:0]
 	one.sender, _ = processes.Add(&one.box, "remote"+processes.NextId())
 }

@@ -20,7 +20,7 @@ type ownShards struct {
 	*base
 	*view.Shards // of the incarnation
 	incarnation  string
-	telling      bool // tellDue is on its way
+	released     func() // follows when shards have no session any longer
 
 	// What any goroutine may ask for.
 	served atomic.Pointer[view.Shards] // those of the incarnation, or nil if none is served
@@ -65,14 +65,12 @@ func (s *ownShards) takeView(v view.View, leave bool) {
 	moved := s.SetView(v)
 	for some := range slices.Chunk(moved, 1+len(moved)/maxReleases) {
 		id := s.incarnation
-		s.askSupervisor(&clusterapi.Release{Match: inShards(s.cfg.Shards, some), Leave: leave}, func(any) any { return &shardsReleased{id, some} })
+		s.askSupervisor(&clusterapi.Release{Match: inShards(s.cfg.Shards, some), Leave: leave}, func(any) {
+			if id == s.incarnation && s.Released(some) {
+				s.released()
+			}
+		})
 	}
-}
-
-// shardsReleased says that the supervisor has closed the sessions of shards.
-type shardsReleased struct {
-	incarnation string
-	of          []int
 }
 
 // inShards returns what selects the keys of some shards.
@@ -82,16 +80,4 @@ func inShards(shards int, some []int) func(messages.Key) bool {
 		numbers.Put(shard, true)
 	}
 	return func(key messages.Key) bool { return numbers.Has(ShardOf(key.Normal(), shards)) }
-}
-
-// onReleased notes that shards have no session any longer. It reports whether that is news, which the others are told soon.
-func (s *ownShards) onReleased(msg *shardsReleased) bool {
-	if msg.incarnation != s.incarnation || !s.Released(msg.of) {
-		return false
-	}
-	if !s.telling {
-		s.telling = true
-		s.toSelf(&tellDue{})
-	}
-	return true
 }

@@ -3,6 +3,8 @@ package node
 import (
 	"fmt"
 	"log/slog"
+	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -146,8 +148,8 @@ func describe(msg any) string {
 		return fmt.Sprintf("%T of %s, id %d", msg.value, msg.From, msg.id&^isReply)
 	case *Answered:
 		return fmt.Sprintf("answer %d: %v", msg.Number, msg.Answer)
-	case *retryDue:
-		return fmt.Sprintf("%T %+v", msg, msg)
+	case task:
+		return runtime.FuncForPC(reflect.ValueOf(msg).Pointer()).Name()
 	case messages.Command:
 		return fmt.Sprintf("%T %s", msg, msg.RequestID())
 	default:

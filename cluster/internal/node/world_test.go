@@ -434,14 +434,9 @@ func (m *member) known() []messages.MemberSnapshot {
 // inNode runs a function in the actor of a member's node.
 func (m *member) inNode(do func(n *node)) {
 	done := make(chan bool)
-	m.system.Root.Send(m.pid, &encoded{part: nodeFunc(func() { do(m.node); close(done) })})
+	m.node.do(func() { do(m.node); close(done) })
 	<-done
 }
-
-// nodeFunc is a function that a node runs, as a part that it gives what is encoded.
-type nodeFunc func()
-
-func (f nodeFunc) onEncoded(encoded) { f() }
 
 // ownerOf returns the member that owns a key by the view.
 func (w *world) ownerOf(scope string) *member {

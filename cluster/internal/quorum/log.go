@@ -2,7 +2,6 @@ package quorum
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -32,14 +31,6 @@ type Log struct {
 	path string
 	file *os.File
 	lock *flock.Flock // of a file beside the log, which is replaced. It ends with the process
-}
-
-// record is one step of the state. The parts are messages of protobuf.
-type record struct {
-	ID       uint64   `json:"id,omitempty"` // begins a state
-	Hard     []byte   `json:"hard,omitempty"`
-	Snapshot []byte   `json:"snapshot,omitempty"`
-	Entries  [][]byte `json:"entries,omitempty"`
 }
 
 // headerSize is that of the length and the checksum in front of a record.
@@ -139,26 +130,14 @@ func (l *Log) Close() error {
 	return errors.Join(l.file.Close(), l.lock.Close())
 }
 
-// encode returns the record of a state, or of a part of one.
+// encode returns the record of a state, or of a part of one, which has no ID: the message of raft to who stores it.
 func encode(s State) ([]byte, error) {
-	r := record{ID: s.ID}
-	var errs []error
-	marshal := func(m proto.Message) []byte {
-		data, err := proto.Marshal(m)
-		errs = append(errs, err)
-		return data
-	}
+	m := &pb.Message{Type: pb.MsgStorageAppend.Enum(), From: &s.ID, Snapshot: s.Snapshot, Entries: s.Entries}
 	if s.Hard != nil {
-		r.Hard = marshal(s.Hard)
+		m.Term, m.Vote, m.Commit = s.Hard.Term, s.Hard.Vote, s.Hard.Commit
 	}
-	if s.Snapshot != nil {
-		r.Snapshot = marshal(s.Snapshot)
-	}
-	for _, e := range s.Entries {
-		r.Entries = append(r.Entries, marshal(e))
-	}
-	body, err := json.Marshal(r)
-	if err := errors.Join(append(errs, err)...); err != nil {
+	body, err := proto.Marshal(m)
+	if err != nil {
 		return nil, err
 	}
 	data := make([]byte, headerSize, headerSize+len(body))
@@ -201,30 +180,20 @@ func first(data []byte) []byte {
 
 // add adds a record.
 func (s *State) add(body []byte) error {
-	var r record
-	if err := json.Unmarshal(body, &r); err != nil {
+	var m pb.Message
+	if err := proto.Unmarshal(body, &m); err != nil {
 		return err
 	}
-	if r.ID != 0 {
-		*s = State{ID: r.ID}
+	if m.GetFrom() != 0 {
+		*s = State{ID: m.GetFrom()}
 	}
-	if r.Hard != nil {
-		s.Hard = &pb.HardState{}
-		if err := proto.Unmarshal(r.Hard, s.Hard); err != nil {
-			return err
-		}
+	if m.Term != nil {
+		s.Hard = &pb.HardState{Term: m.Term, Vote: m.Vote, Commit: m.Commit}
 	}
-	if r.Snapshot != nil {
-		s.Snapshot = &pb.Snapshot{}
-		if err := proto.Unmarshal(r.Snapshot, s.Snapshot); err != nil {
-			return err
-		}
+	if m.Snapshot != nil {
+		s.Snapshot = m.Snapshot
 	}
-	for _, data := range r.Entries {
-		e := &pb.Entry{}
-		if err := proto.Unmarshal(data, e); err != nil {
-			return err
-		}
+	for _, e := range m.Entries {
 		for len(s.Entries) > 0 && s.Entries[len(s.Entries)-1].GetIndex() >= e.GetIndex() {
 			s.Entries = s.Entries[:len(s.Entries)-1]
 		}

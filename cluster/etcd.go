@@ -10,9 +10,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/etcdclient"
 	"github.com/mcpactor/mcpactor/cluster/internal/node"
@@ -20,14 +17,10 @@ import (
 )
 
 const (
-	// etcdTime bounds the time to connect to etcd.
+	// etcdTime bounds the time in which etcd accepts a password.
 	etcdTime = 5 * time.Second
-	// etcdReconnect bounds the time between two attempts to connect. The default of gRPC
-	// is two minutes: members would be fenced long after an outage.
-	etcdReconnect = 500 * time.Millisecond
-	// etcdSilence is how long etcd may take to acknowledge anything, on Linux also its system, until the connection is
-	// replaced. It leaves time to renew a lease on the next one.
-	etcdSilence = time.Second
+	// etcdConnect bounds an attempt to connect to etcd.
+	etcdConnect = 2 * time.Second
 )
 
 // etcd is the witness of a cluster whose view is in etcd. Each request is one transaction, so that all are done in one
@@ -47,13 +40,8 @@ type etcd struct {
 // newEtcd returns the witness.
 func newEtcd(c *Config, tell func(any)) (*etcd, error) {
 	client, err := etcdclient.New(clientv3.Config{
-		Endpoints: c.Etcd.Endpoints, TLS: c.Etcd.TLS, Username: c.Etcd.Username, Password: c.Etcd.Password,
-		DialTimeout: etcdTime, DialKeepAliveTime: 2 * time.Second, DialKeepAliveTimeout: etcdSilence, Logger: zap.NewNop(),
-		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-			Backoff:           backoff.Config{BaseDelay: etcdReconnect / 5, Multiplier: 1.5, Jitter: 0.2, MaxDelay: etcdReconnect},
-			MinConnectTimeout: 2 * time.Second,
-		})},
-	})
+		Endpoints: c.Etcd.Endpoints, TLS: c.Etcd.TLS, Username: c.Etcd.Username, Password: c.Etcd.Password, DialTimeout: etcdTime,
+	}, etcdConnect)
 	if err != nil {
 		return nil, fmt.Errorf("cluster: etcd at %s: %w", strings.Join(c.Etcd.Endpoints, ", "), err)
 	}

@@ -38,9 +38,6 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -53,20 +50,9 @@ import (
 // pageSize is how many keys one request of Keys asks for.
 const pageSize = 1000
 
-// The client notices a server that does not answer any more after 11 seconds, and asks another one.
-const (
-	keepAlive = 10 * time.Second
-	// keepAliveTimeout is also how long the system waits, on Linux, until it ends a connection whose packets are not
-	// acknowledged. It is less than a supervisor waits for a record: otherwise a member whose connection a firewall has
-	// forgotten would open a new session in place of the one that the store knows.
-	keepAliveTimeout = time.Second
-	// reconnect bounds the time between two attempts to connect. The default of gRPC is two
-	// minutes, for which the store would not work after an outage.
-	reconnect = 500 * time.Millisecond
-	// turnAfter is how long one of several servers may take for an operation, until the next one is asked. It is less than half
-	// of the time that a supervisor waits for a record.
-	turnAfter = 900 * time.Millisecond
-)
+// turnAfter is how long one of several servers may take for an operation, until the next one is asked. It is less than half
+// of the time that a supervisor waits for a record.
+const turnAfter = 900 * time.Millisecond
 
 // Store is a store in etcd, for any number of processes. Once Save has returned, the record is
 // on a majority of the etcd servers.
@@ -94,14 +80,8 @@ func Open(cfg Config) (*Store, error) {
 	if cfg.Client == nil {
 		var err error
 		client, err = etcdclient.New(clientv3.Config{
-			Endpoints: cfg.Endpoints, TLS: cfg.TLS, Username: cfg.Username, Password: cfg.Password,
-			DialTimeout: cfg.DialTimeout, DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAliveTimeout,
-			DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
-				Backoff:           backoff.Config{BaseDelay: reconnect / 10, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnect},
-				MinConnectTimeout: cfg.DialTimeout,
-			})},
-			Logger: zap.NewNop(), // the default logger writes to stderr
-		})
+			Endpoints: cfg.Endpoints, TLS: cfg.TLS, Username: cfg.Username, Password: cfg.Password, DialTimeout: cfg.DialTimeout,
+		}, cfg.DialTimeout)
 		if err != nil {
 			return nil, fmt.Errorf("resume: open etcd: %w", err)
 		}

@@ -10,6 +10,21 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+)
+
+const (
+	// pingAfter is after how long without a word of the server it is asked for one. gRPC asks no more often.
+	pingAfter = 10 * time.Second
+	// pingFor is how long a server may take to answer that, and on Linux also its system to acknowledge anything, until the
+	// connection is replaced. It leaves time to renew a lease on the next one, and is less than a supervisor waits for a record:
+	// otherwise a member whose connection a firewall has forgotten would open a new session in place of the one that the store knows.
+	pingFor = time.Second
+	// reconnect bounds the time between two attempts to connect. The default of gRPC is two minutes: members would be
+	// fenced, and stores not work, long after an outage.
+	reconnect = 500 * time.Millisecond
 )
 
 // Client asks one server of etcd, until that does not answer, and then the next one. By itself, a client takes turns: a server that
@@ -21,8 +36,14 @@ type Client struct {
 	current atomic.Uint32 // the index of the one that is asked, and a multiple of their number
 }
 
-// New returns a client, which begins with a random server.
-func New(cfg clientv3.Config) (*Client, error) {
+// New returns a client, which begins with a random server. An attempt to connect may take as long as connect. The client logs
+// nothing: the logger of etcd would write to stderr.
+func New(cfg clientv3.Config, connect time.Duration) (*Client, error) {
+	cfg.DialKeepAliveTime, cfg.DialKeepAliveTimeout, cfg.Logger = pingAfter, pingFor, zap.NewNop()
+	cfg.DialOptions = []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+		Backoff:           backoff.Config{BaseDelay: reconnect / 10, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnect},
+		MinConnectTimeout: connect,
+	})}
 	client, err := clientv3.New(cfg) // with all servers: any of them may accept the password
 	if err != nil {
 		return nil, err

@@ -89,15 +89,10 @@ type receiver struct {
 	ctx    context.Context         // ends with the stream
 	end    context.CancelCauseFunc // ends the stream
 	some   chan struct{}           // has a value if something was received since the last acknowledgement
-	many   chan struct{}           // has a value if much was
 }
 
-const (
-	// ackDelay is how long an acknowledgement may wait for more messages.
-	ackDelay = 20 * time.Millisecond
-	// ackAfter and ackBytes are how many messages and bytes do not wait.
-	ackAfter, ackBytes = 64, 256 << 10
-)
+// ackDelay is how long an acknowledgement waits for more messages. The other member keeps what is not acknowledged.
+const ackDelay = 20 * time.Millisecond
 
 // handle serves a stream. It returns when the stream ends, which its client notices.
 func (m *Mesh) handle(_ any, stream grpc.ServerStream) error {
@@ -122,7 +117,7 @@ func (m *Mesh) handle(_ any, stream grpc.ServerStream) error {
 
 // newReceiver returns a receiver that has not begun.
 func newReceiver(ctx context.Context, l *Link, lane int, stream grpc.ServerStream) *receiver {
-	r := &receiver{link: l, lane: &l.in[lane], stream: stream, some: make(chan struct{}, 1), many: make(chan struct{}, 1)}
+	r := &receiver{link: l, lane: &l.in[lane], stream: stream, some: make(chan struct{}, 1)}
 	r.ctx, r.end = context.WithCancelCause(ctx)
 	return r
 }
@@ -154,7 +149,6 @@ func (i *incoming) end() {
 // receive receives messages, until the stream ends. It ends with handle.
 func (r *receiver) receive() {
 	var f frame
-	messages, bytes := 0, 0
 	for {
 		if err := r.stream.RecvMsg(&f); err != nil {
 			r.end(err)
@@ -164,14 +158,9 @@ func (r *receiver) receive() {
 			if !r.deliver(m) {
 				return
 			}
-			messages, bytes = messages+1, bytes+len(m.Body)
 		}
 		clear(f.messages)
 		signal(r.some)
-		if messages >= ackAfter || bytes >= ackBytes {
-			messages, bytes = 0, 0
-			signal(r.many)
-		}
 	}
 }
 
@@ -199,18 +188,14 @@ func (r *receiver) deliver(m link.Message) bool {
 
 // acknowledge tells the client what has come, until the stream ends.
 func (r *receiver) acknowledge() error {
-	delay := time.NewTimer(0)
-	defer delay.Stop()
 	for {
 		select {
 		case <-r.some:
 		case <-r.ctx.Done():
 			return context.Cause(r.ctx)
 		}
-		delay.Reset(ackDelay)
 		select {
-		case <-delay.C:
-		case <-r.many:
+		case <-time.After(ackDelay):
 		case <-r.ctx.Done():
 			return context.Cause(r.ctx)
 		}

@@ -11,9 +11,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// onOperation gives an operation to the owner of its key. called is its message if a client
-// sent it.
-func (n *node) onOperation(c actor.Context, op messages.Operation, called *clusterapi.ClientCall) {
+// onOperation gives an operation to the owner of its key.
+func (n *node) onOperation(c actor.Context, op messages.Operation, values *clusterapi.Values) {
 	if n.stays(op) {
 		c.Forward(n.cfg.Supervisor)
 		return
@@ -22,15 +21,11 @@ func (n *node) onOperation(c actor.Context, op messages.Operation, called *clust
 		h.Deadline = time.Now().Add(cmp.Or(n.timeouts.Calls[h.Key.Server], n.timeouts.Call))
 		op = messages.With(op, h)
 	}
-	x := &exchange{cmd: op, caller: c.Sender(), key: op.Head().Key.Normal(), deadline: op.Head().Deadline}
-	if called != nil {
-		x.values = &called.Values
-	}
 	if n.leaves() {
-		n.reply(x.caller, n.failure(op, messages.CodeClosed, "this member is leaving the cluster"))
+		n.reply(c.Sender(), n.failure(op, messages.CodeClosed, "this member is leaving the cluster"))
 		return
 	}
-	n.routing.begin(x)
+	n.routing.begin(&exchange{cmd: op, values: values, caller: c.Sender(), key: op.Head().Key.Normal(), deadline: op.Head().Deadline})
 }
 
 // onLate answers a command that comes when the member has left: the supervisor is about to stop. Calls that run there can still

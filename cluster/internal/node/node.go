@@ -105,17 +105,9 @@ func (n *node) handle(c actor.Context) {
 		n.proxies.onTerminated(ref)
 	case actor.SystemMessage, actor.AutoReceiveMessage: // must precede the cases below
 	case *clusterapi.ClientCall:
-		if n.leaving.left {
-			n.onLate(c)
-			return
-		}
-		n.onOperation(c, msg.Op, msg)
+		n.onCommand(c, msg.Op, &msg.Values)
 	case messages.Command:
-		if n.leaving.left {
-			n.onLate(c)
-			return
-		}
-		n.onCommand(c, msg)
+		n.onCommand(c, msg, nil)
 	case *clusterapi.Timeouts:
 		n.timeouts = *msg
 		n.members.tellJoined()
@@ -128,15 +120,19 @@ func (n *node) handle(c actor.Context) {
 	}
 }
 
-// onCommand handles the commands of callers.
-func (n *node) onCommand(c actor.Context, cmd messages.Command) {
+// onCommand handles a command of a caller. values are of a call by a client.
+func (n *node) onCommand(c actor.Context, cmd messages.Command, values *clusterapi.Values) {
+	if n.leaving.left {
+		n.onLate(c)
+		return
+	}
 	if _, ok := clusterapi.CommandOf(cmd); !ok {
 		c.Forward(n.cfg.Supervisor) // which rejects it
 		return
 	}
 	switch cmd := cmd.(type) {
 	case messages.Operation:
-		n.onOperation(c, cmd, nil)
+		n.onOperation(c, cmd, values)
 	case *messages.Cancel:
 		n.onCancel(cmd)
 	case *messages.CloseSession, *messages.Restart, *messages.Tail, *messages.Pin, *messages.Check:
@@ -202,7 +198,7 @@ func (n *node) onUnknownMessage(c actor.Context, msg any) {
 	cmd, ok := clusterapi.CommandOf(msg)
 	switch {
 	case ok:
-		n.onCommand(c, cmd)
+		n.onCommand(c, cmd, nil)
 	case c.Sender() != nil:
 		c.Forward(n.cfg.Supervisor)
 	default:

@@ -16,6 +16,11 @@ import (
 // grace is how long after the deadline the reply of a member that has got the command may come.
 const grace = 500 * time.Millisecond
 
+// limit has onOverdue called after a time. The task is only made then, because most exchanges have their reply before.
+func (r *routing) limit(x *exchange, d time.Duration) {
+	x.timer = r.outside.after(d, func() { r.do(func() { r.onOverdue(x) }) })
+}
+
 // onOverdue answers an exchange that got no reply in time, or that may not wait any longer. One that
 // was sent, or that may have run, has its time.
 func (r *routing) onOverdue(x *exchange) {
@@ -27,14 +32,15 @@ func (r *routing) onOverdue(x *exchange) {
 			r.withdraw(x)
 		}
 		if x.sent != nil || x.MayHaveRun {
-			x.timer = r.after(wait, func() { r.onOverdue(x) })
+			r.limit(x, wait)
 			return
 		}
 		r.finish(x, r.failure(x.cmd, messages.CodeUnavailable, cmp.Or(r.place.whyFenced(), "while waiting for the member that owns the key")))
 		return
 	}
 	if r.withdraw(x); x.sent != nil && !x.late && !x.to.silent() {
-		x.late, x.timer = true, r.after(grace, func() { r.onOverdue(x) })
+		x.late = true
+		r.limit(x, grace)
 		return
 	}
 	f := r.failure(x.cmd, messages.CodeUnavailable, cmp.Or(r.place.whyFenced(), "the member that owns the key did not answer"))

@@ -63,30 +63,37 @@ func (*lineTaken) IgnoreDeadLetterLogging() {}
 // adopt replaces the PIDs of actors of a member in its command by proxies, and returns these. They are kept until they are
 // released.
 func (a *proxies) adopt(from *peer, cmd messages.Command) (kept []*proxy) {
-	replace := func(pid **actor.PID, pinned bool) {
-		if *pid == nil {
-			return
-		}
+	eachActor(cmd, func(pid **actor.PID, stays, _ bool) {
 		p := a.proxyOf(from, wire.Ref(*pid))
-		p.pinned = p.pinned || pinned
+		p.pinned = p.pinned || stays
 		p.uses++
 		kept, *pid = append(kept, p), p.pid
+	})
+	return kept
+}
+
+// eachActor calls use with each actor that a command names. stays says that it is needed after the reply, and tells that its end is told
+// to the members that get the command.
+func eachActor(cmd messages.Command, use func(pid **actor.PID, stays, tells bool)) {
+	some := func(pid **actor.PID, stays, tells bool) {
+		if *pid != nil {
+			use(pid, stays, tells)
+		}
 	}
 	switch cmd := cmd.(type) {
 	case messages.Operation:
 		h := cmd.Head()
-		_, stays := cmd.(*messages.Subscribe)
-		replace(&h.Handler, false)
-		replace(&h.Subscriber, stays)
-		replace(&h.Owner, false)
+		_, subscribes := cmd.(*messages.Subscribe)
+		some(&h.Handler, false, false)
+		some(&h.Subscriber, subscribes, subscribes)
+		some(&h.Owner, false, true)
 	case *messages.Bind:
-		replace(&cmd.Owner, true)
-		replace(&cmd.Handler, true)
-		replace(&cmd.Subscriber, true)
+		some(&cmd.Owner, true, true)
+		some(&cmd.Handler, true, true)
+		some(&cmd.Subscriber, true, true)
 	case *messages.Tail:
-		replace(&cmd.Subscriber, true)
+		some(&cmd.Subscriber, true, true)
 	}
-	return kept
 }
 
 // release ends the proxies that nothing names any longer.
@@ -205,29 +212,13 @@ func (a *proxies) onTell(from *peer, with envelope, message any) {
 	}
 }
 
-// named returns the actors that a command names and whose end concerns the members that get it. Some
-// may be nil.
-func named(cmd messages.Command) [3]*actor.PID {
-	switch cmd := cmd.(type) {
-	case *messages.Subscribe:
-		return [3]*actor.PID{cmd.Owner, cmd.Subscriber}
-	case messages.Operation:
-		return [3]*actor.PID{cmd.Head().Owner}
-	case *messages.Bind:
-		return [3]*actor.PID{cmd.Owner, cmd.Handler, cmd.Subscriber}
-	case *messages.Tail:
-		return [3]*actor.PID{cmd.Subscriber}
-	}
-	return [3]*actor.PID{}
-}
-
-// watch watches the actors that a command names.
+// watch watches the actors of a command whose end is told.
 func (a *proxies) watch(cmd messages.Command) {
-	for _, pid := range named(cmd) {
-		if pid != nil {
-			a.watchActor(pid)
+	eachActor(cmd, func(pid **actor.PID, _, tells bool) {
+		if tells {
+			a.watchActor(*pid)
 		}
-	}
+	})
 }
 
 func (a *proxies) watchActor(pid *actor.PID) {
@@ -238,14 +229,14 @@ func (a *proxies) watchActor(pid *actor.PID) {
 	}
 }
 
-// introduce notes that a member gets to know the actors that a command names. Those that have ended since
+// introduce notes that a member gets to know the actors of a command whose end is told. Those that have ended since
 // the command came are gone.
 func (a *proxies) introduce(p *peer, cmd messages.Command) {
-	for _, pid := range named(cmd) {
-		if pid != nil {
-			a.introduceActor(p, pid)
+	eachActor(cmd, func(pid **actor.PID, _, tells bool) {
+		if tells {
+			a.introduceActor(p, *pid)
 		}
-	}
+	})
 }
 
 func (a *proxies) introduceActor(p *peer, pid *actor.PID) {

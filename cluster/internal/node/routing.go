@@ -81,7 +81,7 @@ func (r *routing) begin(x *exchange) {
 // enter adds an exchange that may be begun, and routes it.
 func (r *routing) enter(x *exchange) {
 	r.add(x)
-	x.timer = r.after(time.Until(x.waitEnd()), func() { r.onOverdue(x) })
+	r.limit(x, time.Until(x.waitEnd()))
 	of := r.byKey[x.key]
 	if of == nil {
 		of = new(keyed)

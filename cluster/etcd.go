@@ -96,36 +96,31 @@ func (e *etcd) beatKey(id string) string { return e.prefix + "beats/" + id }
 
 // do does a request, as [view.Register.Do] does: the change if it fits, then the beat, and then it reads all.
 func (e *etcd) do(ctx context.Context, number uint64, q *view.Request) (view.Answer, error) {
-	change, err := e.change(q)
-	if err != nil {
-		return view.Answer{}, err
-	}
-	beat, err := e.beat(number, q)
-	if err != nil {
-		return view.Answer{}, err
-	}
-	answer, err := e.client.Txn(ctx).Then(append(append(change, beat...), clientv3.OpGet(e.prefix, clientv3.WithPrefix()))...).Commit()
+	read := clientv3.OpGet(e.prefix, clientv3.WithPrefix())
+	answer, err := e.client.Txn(ctx).Then(append(append(e.change(q), e.beat(number, q)...), read)...).Commit()
 	if err != nil {
 		return view.Answer{}, err
 	}
 	return e.read((*clientv3.GetResponse)(answer.Responses[len(answer.Responses)-1].GetResponseRange()))
 }
 
+// text returns a view, or a beat, as it is in etcd.
+func text(v any) string {
+	data, _ := json.Marshal(v) // it has only texts, numbers and flags, and no error
+	return string(data)
+}
+
 // change returns the change of a request as a transaction, if there is one.
-func (e *etcd) change(q *view.Request) ([]clientv3.Op, error) {
+func (e *etcd) change(q *view.Request) []clientv3.Op {
 	var conditions []clientv3.Cmp
 	var changes []clientv3.Op
 	if q.Next != nil {
-		value, err := json.Marshal(q.Next)
-		if err != nil {
-			return nil, err
-		}
 		is := clientv3.Compare(clientv3.Value(e.viewKey()), "=", q.Stored)
 		if q.Stored == "" {
 			is = clientv3.Compare(clientv3.CreateRevision(e.viewKey()), "=", 0)
 		}
 		conditions = append(conditions, is)
-		changes = append(changes, clientv3.OpPut(e.viewKey(), string(value)))
+		changes = append(changes, clientv3.OpPut(e.viewKey(), text(q.Next)))
 	}
 	if q.Silent != nil {
 		key := e.beatKey(q.Silent.From.ID)
@@ -136,26 +131,22 @@ func (e *etcd) change(q *view.Request) ([]clientv3.Op, error) {
 		changes = append(changes, clientv3.OpDelete(key))
 	}
 	if len(changes) == 0 {
-		return nil, nil
+		return nil
 	}
-	return []clientv3.Op{clientv3.OpTxn(conditions, changes, nil)}, nil
+	return []clientv3.Op{clientv3.OpTxn(conditions, changes, nil)}
 }
 
 // beat returns the beat of a request as a transaction, if there is one.
-func (e *etcd) beat(number uint64, q *view.Request) ([]clientv3.Op, error) {
+func (e *etcd) beat(number uint64, q *view.Request) []clientv3.Op {
 	if !q.Beat {
-		return nil, nil
+		return nil
 	}
-	value, err := json.Marshal(stored{view.Beat{From: q.From, Unheard: q.Unheard}, number})
-	if err != nil {
-		return nil, err
-	}
-	put := clientv3.OpPut(e.beatKey(q.From.ID), string(value))
+	put := clientv3.OpPut(e.beatKey(q.From.ID), text(stored{view.Beat{From: q.From, Unheard: q.Unheard}, number}))
 	if q.First {
-		return []clientv3.Op{put}, nil
+		return []clientv3.Op{put}
 	}
 	there := clientv3.Compare(clientv3.CreateRevision(e.beatKey(q.From.ID)), ">", 0)
-	return []clientv3.Op{clientv3.OpTxn([]clientv3.Cmp{there}, []clientv3.Op{put}, nil)}, nil
+	return []clientv3.Op{clientv3.OpTxn([]clientv3.Cmp{there}, []clientv3.Op{put}, nil)}
 }
 
 // read returns what the keys of the cluster have.

@@ -56,8 +56,6 @@ func (m *membership) onChanged(p *peer, state link.State) {
 	if p == nil {
 		return
 	}
-	ends := p.connected && !state.Connected
-	p.connected = state.Connected
 	switch {
 	case state.Connected && p.silent(): // what was cast before may be lost
 		m.beatTo(p)
@@ -65,7 +63,7 @@ func (m *membership) onChanged(p *peer, state link.State) {
 	case state.Ended:
 		p.ended = true
 		m.node.lost(p)
-	case ends && !p.cut: // it may be gone
+	case !state.Connected && p.heard && !p.cut: // it may be gone
 		p.cut = true
 		m.cfg.Logger.Info().Str("member", p.label()).Msg("connection to a member has ended")
 	}

@@ -26,8 +26,6 @@ type peer struct {
 	heardAt time.Duration // by the clock of the lease: when it did so last, or when it was added
 	cut     bool          // its connection has ended since it was heard
 
-	connected bool // to it
-
 	cancelled idSet[uint64]     // ids of its commands that were cancelled, and that may still be on their way
 	withdrawn idSet[string]     // likewise, of its questions
 	proxies   map[string]*proxy // of actors there, by reference

@@ -34,12 +34,12 @@ type hosts struct {
 
 	ctx    context.Context
 	cancel context.CancelFunc
-	ended  chan struct{} // nil before begin
+	ended  chan struct{} // closed when the goroutine has ended
 }
 
-// newHosts returns the witness, with what the host has stored.
-func newHosts(cfg *Config, logger zerolog.Logger, tell func(any)) (*hosts, error) {
-	h := &hosts{cfg: cfg, logger: logger, tell: tell, links: map[string]*mesh.Link{}, inbox: make(chan func(), 1024)}
+// newHosts returns the witness, which goes on with what the host has stored.
+func newHosts(cfg *Config, n *network, logger zerolog.Logger, tell func(any)) (*hosts, error) {
+	h := &hosts{cfg: cfg, logger: logger, tell: tell, links: map[string]*mesh.Link{}, inbox: make(chan func(), 1024), ended: make(chan struct{})}
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	state := quorum.State{ID: quorum.NewID()}
 	var err error
@@ -49,21 +49,17 @@ func newHosts(cfg *Config, logger zerolog.Logger, tell func(any)) (*hosts, error
 		}
 	}
 	if h.host, err = quorum.NewHost(cfg.Advertise, cfg.Hosts, state); err != nil {
+		close(h.ended) // it has not begun
 		h.close()
 		return nil, fmt.Errorf("cluster: directory: %w", err)
 	}
-	return h, nil
-}
-
-// begin starts the goroutine.
-func (h *hosts) begin(n *network) {
-	for _, host := range h.cfg.Hosts {
-		if host != h.cfg.Advertise {
+	for _, host := range cfg.Hosts {
+		if host != cfg.Advertise {
 			h.links[host] = n.Mesh.Link(link.Address{Host: host})
 		}
 	}
-	h.ended = make(chan struct{})
 	go h.run()
+	return h, nil
 }
 
 // run runs the host until the witness is closed, or the host cannot continue.
@@ -167,9 +163,6 @@ func (h *hosts) lacks() string {
 
 // leave has the host vote no longer. Without a leader for a lease it gives up: there are not enough others.
 func (h *hosts) leave(ctx context.Context) {
-	if h.ended == nil {
-		return
-	}
 	left := make(chan struct{})
 	done := sync.OnceFunc(func() { close(left) })
 	again := time.NewTicker(h.cfg.Lease / ticksPerLease)
@@ -198,9 +191,7 @@ func (h *hosts) leave(ctx context.Context) {
 
 func (h *hosts) close() {
 	h.cancel()
-	if h.ended != nil {
-		<-h.ended
-	}
+	<-h.ended
 	if h.log != nil {
 		h.log.Close() //nolint:errcheck // all is stored
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
@@ -16,12 +17,11 @@ import (
 )
 
 func TestHostThatCannotWriteItsLogSaysSo(t *testing.T) {
-	cfg := Config{Hosts: []string{"127.0.0.1:1"}, Advertise: "127.0.0.1:1", Directory: filepath.Join(t.TempDir(), "members"), Lease: minLease}
-	h, err := newHosts(&cfg, zerolog.Nop(), func(any) {})
+	cfg := Config{Hosts: []string{"127.0.0.1:1"}, Advertise: "127.0.0.1:1", Directory: filepath.Join(t.TempDir(), "members"), Lease: 10 * time.Second}
+	h, err := newHosts(&cfg, nil, zerolog.Nop(), func(any) {})
 	require.NoError(t, err)
 	defer h.close()
-	require.NoError(t, os.RemoveAll(cfg.Directory))
-	h.begin(nil)
+	require.NoError(t, os.RemoveAll(cfg.Directory)) // it writes at its first tick
 	<-h.ended
 	require.Contains(t, h.lacks(), "the log of the host cannot be written: open "+cfg.Directory)
 }
@@ -34,15 +34,16 @@ func TestHostWithAnOldCopyOfItsLogStops(t *testing.T) {
 	first, state, err := quorum.OpenLog(cfg.Directory, self)
 	require.NoError(t, err)
 	require.NoError(t, first.Close())
-	h, err := newHosts(&cfg, zerolog.New(&log), func(any) {})
+	n, err := newNetwork(&cfg, zerolog.Nop(), func(any) {})
+	require.NoError(t, err)
+	defer n.close()
+	h, err := newHosts(&cfg, n, zerolog.New(&log), func(any) {})
 	require.NoError(t, err)
 	beat, err := proto.Marshal(&pb.Message{Type: pb.MessageType_MsgHeartbeat.Enum(), To: &state.ID, From: proto.Uint64(7), Term: proto.Uint64(5), Commit: proto.Uint64(9)})
 	require.NoError(t, err)
 	packet, err := json.Marshal(map[string][]byte{"raft": beat})
 	require.NoError(t, err)
 	h.packet(other, packet)
-	h.ended = make(chan struct{})
-	go h.run()
 	<-h.ended
 	require.Contains(t, h.lacks(), "tocommit(9) is out of range [lastIndex(0)]")
 	require.Contains(t, log.String(), "host has stopped")

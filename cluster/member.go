@@ -117,16 +117,14 @@ func (m *Member) connect() error {
 	if err != nil {
 		return fmt.Errorf("cluster: listen: %w", err)
 	}
-	w, begin, err := m.cfg.newWitness(m.logger, m.tell)
-	if err != nil {
+	if m.network, err = newNetwork(&m.cfg, m.logger, m.tell); err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	m.witness = w
-	if m.network, err = accept(listener, &m.cfg, m.logger, m.tell, w.packet); err != nil {
-		w.close()
+	if m.witness, err = m.cfg.newWitness(m.network, m.logger, m.tell); err != nil {
+		m.network.close()
 		return errors.Join(err, listener.Close())
 	}
-	begin(m.network)
+	m.network.accept(listener, m.witness.packet)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"sync"
 
 	"github.com/rs/zerolog"
 
@@ -17,18 +18,20 @@ import (
 // network connects a member with others, for its node and its witness. The witness needs it for longer than the node.
 type network struct {
 	*mesh.Mesh
-	served chan struct{} // closed when no connection is accepted any longer
+	logger  zerolog.Logger
+	packet  func(from string, data []byte) // takes what comes from a host of raft
+	running sync.WaitGroup                 // accepts connections
 }
 
 var _ node.Network = (*network)(nil)
 
-// accept begins to accept connections. tell tells the node, and packet takes what comes from a host of raft.
-func accept(listener net.Listener, cfg *Config, logger zerolog.Logger, tell func(any), packet func(from string, data []byte)) (*network, error) {
+// newNetwork returns a network that accepts no connections yet. tell tells the node.
+func newNetwork(cfg *Config, logger zerolog.Logger, tell func(any)) (*network, error) {
 	creds, err := cfg.credentials(logger)
 	if err != nil {
 		return nil, err
 	}
-	n := &network{served: make(chan struct{})}
+	n := &network{logger: logger}
 	n.Mesh = mesh.New(mesh.Config{
 		Cluster: cfg.Name, Version: wire.Version, Self: link.Address{Host: cfg.Advertise}, Logger: logger, Credentials: creds,
 		Dial: cfg.dial,
@@ -40,7 +43,7 @@ func accept(listener net.Listener, cfg *Config, logger zerolog.Logger, tell func
 		},
 		Received: func(from *mesh.Link, decoded any) {
 			if m, is := decoded.(link.Message); is {
-				packet(from.To().Host, m.Body)
+				n.packet(from.To().Host, m.Body)
 				return
 			}
 			tell(decoded)
@@ -51,13 +54,17 @@ func accept(listener net.Listener, cfg *Config, logger zerolog.Logger, tell func
 			}
 		},
 	})
-	go func() {
-		defer close(n.served)
-		if err := n.Serve(listener); err != nil {
-			logger.Error().Err(err).Msg("member accepts no connections any longer")
-		}
-	}()
 	return n, nil
+}
+
+// accept begins to accept connections. packet takes what comes from a host of raft.
+func (n *network) accept(listener net.Listener, packet func(from string, data []byte)) {
+	n.packet = packet
+	n.running.Go(func() {
+		if err := n.Serve(listener); err != nil {
+			n.logger.Error().Err(err).Msg("member accepts no connections any longer")
+		}
+	})
 }
 
 // dial connects to a member. Whatever the others say, no address is dialed that is not one of Hosts, if these are set.
@@ -74,5 +81,5 @@ func (n *network) Link(to node.Address) node.Link { return n.Mesh.Link(to) }
 // close ends all connections.
 func (n *network) close() {
 	n.Close()
-	<-n.served
+	n.running.Wait()
 }

@@ -24,17 +24,15 @@ type witness interface {
 	close()
 }
 
-// newWitness returns the witness of a member. It begins with begin, when others can be reached.
-func (c *Config) newWitness(logger zerolog.Logger, tell func(any)) (w witness, begin func(*network), err error) {
+// newWitness returns the witness of a member.
+func (c *Config) newWitness(n *network, logger zerolog.Logger, tell func(any)) (witness, error) {
 	switch {
 	case len(c.Hosts) > 0:
-		h, err := newHosts(c, logger, tell)
-		return h, h.begin, err
+		return newHosts(c, n, logger, tell)
 	case c.InProcess != nil:
-		return &shared{c.InProcess, c.Name, tell}, func(*network) {}, nil
+		return &shared{c.InProcess, c.Name, tell}, nil
 	default:
-		e, err := newEtcd(c, tell)
-		return e, func(*network) {}, err
+		return newEtcd(c, tell)
 	}
 }
 

@@ -207,7 +207,7 @@ func (k *Keeper) Take(number uint64, a Answer, now time.Duration) (v Verdict) {
 	k.asked = nil
 	v.Lost = k.known && !a.View.follows(k.last.View) || k.returns(a)
 	v.Changed = !k.known || a.View.Number != k.last.View.Number
-	v.AskAgain = k.failed || !k.known || q.Next != nil && !q.Next.is(a.View) // another member was faster
+	v.AskAgain = k.failed || !k.known || q.changes() // the next change may be due, or another member was faster
 	gap := now - k.answeredAt
 	absent := !k.known || gap > k.length/2 // it was cut off, or paused: who has beaten meanwhile is not known
 	k.last, k.known, k.failed, k.answeredAt = a, true, false, now

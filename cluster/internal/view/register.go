@@ -70,6 +70,9 @@ func (q *Request) fits(r *Register) bool {
 	return (q.Next == nil || q.Next.Number == r.View.Number+1) && (q.Silent == nil || q.Silent.Revision == r.Beats[q.Silent.From.ID].Revision)
 }
 
+// changes reports whether a request is to change the view, or who wants to be in it.
+func (q *Request) changes() bool { return q.Next != nil || q.Silent != nil }
+
 // ids returns the ids of all that a register knows, in order.
 func (a Answer) ids() []string {
 	all := slices.Collect(maps.Keys(a.Beats))

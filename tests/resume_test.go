@@ -177,6 +177,47 @@ func TestStoreThatFailsKeepsNothingFromBeingServed(t *testing.T) {
 	}
 }
 
+// flakyStore fails while it is told to.
+type flakyStore struct {
+	resume.Memory
+	fails atomic.Bool
+}
+
+func (f *flakyStore) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
+	if f.fails.Load() {
+		return nil, errors.New("no connection")
+	}
+	return f.Memory.Load(ctx, key)
+}
+
+func (f *flakyStore) Save(ctx context.Context, key messages.Key, record *mcpbridge.Record) error {
+	if f.fails.Load() {
+		return errors.New("no connection")
+	}
+	return f.Memory.Save(ctx, key, record)
+}
+
+// Otherwise a process that follows resumes an earlier session, or none.
+func TestSessionThatTheStoreDidNotTakeIsSavedLater(t *testing.T) {
+	store, log := new(flakyStore), new(strings.Builder)
+	cfg := supervisor.Config{Store: store, LeaveOpen: true, Logger: zerolog.New(zerolog.SyncWriter(log)).Level(zerolog.InfoLevel)}
+	runProcesses(t, cfg, func(h *harness, e *testServer) {
+		require.Equal(t, "1", h.send(call("a", "count")).text())
+		store.fails.Store(true)
+		e.Expire(faults.Expiries()[0])
+		require.Equal(t, "1", h.send(call("a", "count")).text())
+		time.Sleep(21 * time.Second) // synctest
+		require.Equal(t, 1, strings.Count(log.String(), "store failed to"), "it is said once")
+		store.fails.Store(false)
+		time.Sleep(5 * time.Second) // synctest
+		require.EqualValues(t, 2, storedRecord(h.t, store).Generation)
+	}, func(h *harness, _ *testServer) {
+		p := h.send(call("a", "count"))
+		require.Equal(t, "2", p.text(), "its state is kept")
+		require.EqualValues(t, 2, p.ok().Generation)
+	})
+}
+
 // H-D9: a store that never returns delays the opening of at most one session every 5 s, and neither other
 // calls nor Stop, and it holds a bounded number of goroutines.
 func TestStoreThatIgnoresItsContextDelaysOneSession(t *testing.T) {

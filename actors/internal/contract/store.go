@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/rs/zerolog"
+
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // KeyStore reads and writes the records of one key in the store of the configuration, if
-// there is one. Errors of the store are logged, and otherwise ignored. Its methods may
+// there is one. Errors of the store are logged, at the level debug if it is Quiet, and otherwise ignored. Its methods may
 // block, as long as package storelimit lets them.
 type KeyStore struct {
 	Cfg *Config
@@ -20,7 +22,8 @@ type KeyStore struct {
 	// Life ends when the session of the key is closed, or does not close in time. Nothing that was given up, such as a
 	// call that the store has held up, uses the store after that: the key may belong to another member of the cluster.
 	// It is nil outside of sessions.
-	Life context.Context
+	Life  context.Context
+	Quiet bool
 }
 
 // ErrLifeOver is the cause of the end of [KeyStore].Life. It tells it from that of a dial that was given up, whose
@@ -28,12 +31,18 @@ type KeyStore struct {
 var ErrLifeOver = errors.New("the session is closed")
 
 // Load returns the record of the key, or nil. The record may have a generation only.
-func (s KeyStore) Load() (known *mcpbridge.Record) {
-	s.Try("load", func(ctx context.Context) (err error) {
+func (s KeyStore) Load() *mcpbridge.Record {
+	known, _ := s.load()
+	return known
+}
+
+// load loads the record of the key, and reports whether the store has answered.
+func (s KeyStore) load() (known *mcpbridge.Record, answered bool) {
+	answered = s.Try("load", func(ctx context.Context) (err error) {
 		known, err = s.Cfg.Store.Load(ctx, s.Key)
 		return err
 	})
-	return known
+	return known, answered
 }
 
 // SaveSession saves what is needed to resume an MCP session, and its generation. It reports whether the store has them.
@@ -43,6 +52,16 @@ func (s KeyStore) SaveSession(conn mcpbridge.Conn, generation uint64) (saved boo
 		record.Resume = *resume
 	}
 	return s.Try("save", func(ctx context.Context) error { return s.Cfg.Store.Save(ctx, s.Key, record) })
+}
+
+// SaveLater does what SaveSession does for an MCP session that the store did not take when it was opened.
+func (s KeyStore) SaveLater(conn mcpbridge.Conn, generation uint64) (saved bool) {
+	s.Quiet = true // the error was logged
+	known, answered := s.load()
+	if known != nil { // it could not be loaded then
+		generation = max(generation, known.Generation)
+	}
+	return answered && s.SaveSession(conn, generation)
 }
 
 // SaveGeneration saves the generation of an MCP session that was closed, so that no later
@@ -90,7 +109,11 @@ func (s KeyStore) Try(what string, f func(context.Context) error) (done bool) {
 	if err == nil {
 		return true
 	}
-	line := Span(About(s.Cfg.Logger.Warn(), s.Key, 0), "elapsed", time.Since(began))
+	level := zerolog.WarnLevel
+	if s.Quiet {
+		level = zerolog.DebugLevel
+	}
+	line := Span(About(s.Cfg.Logger.WithLevel(level), s.Key, 0), "elapsed", time.Since(began))
 	var panicked *guard.Panic
 	if errors.As(err, &panicked) {
 		line.Bytes("stack", panicked.Stack)

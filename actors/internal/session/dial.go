@@ -261,6 +261,7 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 		s.connectionEnded(s.earlyEnd)
 	}
 	s.schedulePing(c)
+	s.scheduleSave(c)
 	s.cancelMoot()
 	s.startParked(c)
 }

@@ -66,8 +66,8 @@ func (s *session) endOfGrace(order *contract.Drain) time.Time {
 func (s *session) continueDraining(c actor.Context) {
 	now := time.Now()
 	switch {
-	case s.abortDial != nil || s.closingConn != nil:
-		return // dialed, connDetached or connClosed will come
+	case s.abortDial != nil || s.closingConn != nil || s.saving:
+		return // dialed, connDetached, connClosed or recordSaved will come
 	case s.waitsForCalls() && now.Before(s.graceEnds):
 		s.wakeBy(c, s.graceEnds)
 		return

@@ -58,6 +58,11 @@ type (
 		conn mcpbridge.Conn
 		err  error
 	}
+	// recordSaved says whether the store has taken the record that it did not have.
+	recordSaved struct {
+		conn  mcpbridge.Conn
+		saved bool
+	}
 	// pingReturned brings the outcome of a keepalive ping.
 	pingReturned struct {
 		conn mcpbridge.Conn

@@ -44,6 +44,8 @@ type session struct {
 	listedTools  int       // how often it has returned, or maxListings if it is not asked for again
 	listening    bool      // heardAgain will come
 	pingAt       time.Time // when the next keepalive ping is due, or zero
+	saving       bool      // recordSaved will come
+	saveAt       time.Time // when the store is asked again to take the record, or zero
 
 	unheard *mcpbridge.Error // while ready: why calls wait for the server, or nil
 
@@ -219,6 +221,10 @@ func (s *session) ready(c actor.Context) {
 	case *timerFired:
 		s.onTimerFired(c)
 		s.ping(c)
+		s.saveLater(c)
+	case *recordSaved:
+		s.onRecordSaved(msg)
+		s.scheduleSave(c)
 	case *pingReturned:
 		s.onPingReturned(msg)
 	case *disconnected:
@@ -241,6 +247,9 @@ func (s *session) draining(c actor.Context) {
 		s.continueDraining(c)
 	case *pingReturned:
 		s.pinging = false
+		s.continueDraining(c)
+	case *recordSaved:
+		s.onRecordSaved(msg)
 		s.continueDraining(c)
 	case *dialed:
 		s.onDialedDraining(c, msg)
@@ -270,6 +279,8 @@ func (s *session) always(c actor.Context) {
 		s.onToolsListed(c, msg)
 	case *pingReturned:
 		s.onPingReturned(msg)
+	case *recordSaved:
+		s.onRecordSaved(msg)
 	case *heardAgain, *taskCancelled:
 		s.requests--
 	case *contract.TaskHeard:

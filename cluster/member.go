@@ -236,7 +236,7 @@ func (m *Member) supervisorConfig(placement *node.Placement) supervisor.Config {
 				return nil
 			}
 		}
-		return m.lease.Dialer(d, cfg.Store != nil)
+		return m.lease.Dialer(d, cfg.Store)
 	}
 	if cfg.Store != nil {
 		cfg.Store = m.lease.Store(cfg.Store, placement.Has)

@@ -127,16 +127,16 @@ func (t term) await(ctx context.Context) bool {
 }
 
 // Dialer wraps a dialer: without the lease it does not dial, and its connections start no
-// call. If the members share a store, they do not close an MCP session that can be resumed
+// call. If the members share a store, which may be nil, they do not close an MCP session that another one may have resumed
 // either.
-func (l *Lease) Dialer(inner mcpbridge.Dialer, shared bool) mcpbridge.Dialer {
+func (l *Lease) Dialer(inner mcpbridge.Dialer, shared mcpbridge.Store) mcpbridge.Dialer {
 	return &dialer{inner, l, shared}
 }
 
 type dialer struct {
 	mcpbridge.Dialer
 	lease  *Lease
-	shared bool
+	shared mcpbridge.Store
 }
 
 // Dial dials if the lease is held. A dial that may only resume a session, to close it, waits for that. Any other has to read the
@@ -150,13 +150,14 @@ func (d *dialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge
 	if err != nil {
 		return nil, err
 	}
-	return &conn{inner, t, d.shared}, nil
+	return &conn{inner, t, d.shared, req.Key}, nil
 }
 
 type conn struct {
 	mcpbridge.Conn
 	term   term
-	shared bool
+	shared mcpbridge.Store
+	key    messages.Key
 }
 
 // Do runs the operation when the lease is held. If the term is over, the connection counts as broken, because the session may live
@@ -176,7 +177,7 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (messages.Result, 
 // Close ends the session. If another member may have resumed it, it waits for the lease, and ends only the transport if
 // that does not come.
 func (c *conn) Close(ctx context.Context) error {
-	if !c.shared || c.Resume() == nil || c.term.await(ctx) {
+	if c.shared == nil || c.Resume() == nil || c.term.await(ctx) || c.isUnknown(ctx) {
 		return c.Conn.Close(ctx)
 	}
 	err := c.Detach(ctx)
@@ -184,6 +185,17 @@ func (c *conn) Close(ctx context.Context) error {
 		err = cmp.Or(err, ErrFenced)
 	}
 	return err
+}
+
+// storeTime bounds the time in which the store says which session it has.
+const storeTime = time.Second
+
+// isUnknown reports whether the store does not have the session: it could not be saved, and no other member can resume it.
+func (c *conn) isUnknown(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	record, err := c.shared.Load(ctx, c.key)
+	return err == nil && (record == nil || record.SessionID != c.Resume().SessionID)
 }
 
 // Store wraps a store that the members share. It writes nothing without the lease, and lists

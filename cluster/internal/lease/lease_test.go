@@ -132,22 +132,25 @@ func (i *inner) Detach(context.Context) error {
 }
 
 func TestFencedMemberClosesNoSessionThatAnotherOneMayHave(t *testing.T) {
-	resumable, nothing := &mcpbridge.Resume{}, func(*Lease) {}
+	saved, unsaved, nothing := &mcpbridge.Resume{SessionID: "saved"}, &mcpbridge.Resume{SessionID: "unsaved"}, func(*Lease) {}
 	renew := func(l *Lease) { l.Renew(l.Now()) }
+	store := new(resume.Memory)
+	require.NoError(t, store.Save(t.Context(), messages.Key{}, &mcpbridge.Record{Resume: *saved}))
 	for name, c := range map[string]struct {
-		shared    bool
+		shared    mcpbridge.Store
 		resume    *mcpbridge.Resume
 		meanwhile func(*Lease)
 		stays     bool
 		err       error
 	}{
-		"the lease does not come":      {true, resumable, nothing, true, ErrFenced},
-		"the lease comes":              {true, resumable, renew, false, nil},
-		"the member is removed":        {true, resumable, (*Lease).End, true, nil},
-		"it is removed and comes back": {true, resumable, func(l *Lease) { l.End(); renew(l) }, true, nil},
-		"the member leaves unheard":    {true, resumable, (*Lease).Abandon, true, ErrFenced},
-		"without a store":              {false, resumable, nothing, false, nil},
-		"that nobody can resume":       {true, nil, nothing, false, nil},
+		"the lease does not come":      {store, saved, nothing, true, ErrFenced},
+		"the lease comes":              {store, saved, renew, false, nil},
+		"the member is removed":        {store, saved, (*Lease).End, true, nil},
+		"it is removed and comes back": {store, saved, func(l *Lease) { l.End(); renew(l) }, true, nil},
+		"the member leaves unheard":    {store, saved, (*Lease).Abandon, true, ErrFenced},
+		"without a store":              {nil, saved, nothing, false, nil},
+		"that nobody can resume":       {store, nil, nothing, false, nil},
+		"that was not saved":           {store, unsaved, (*Lease).End, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -170,7 +173,7 @@ func TestFencedMemberClosesNoSessionThatAnotherOneMayHave(t *testing.T) {
 func TestFencedMemberStartsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, i := New(time.Second, elapsed()), &inner{}
-		dialer := l.Dialer(i, true)
+		dialer := l.Dialer(i, new(resume.Memory))
 		requireFenced := func(err error, class mcpbridge.Class, session mcpbridge.Fate) {
 			t.Helper()
 			var e *mcpbridge.Error

@@ -138,7 +138,7 @@ func (w *world) join() *member {
 	cfg := w.cfg
 	cfg.Name, cfg.Logger = m.name, w.logs.logger()
 	cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer {
-		return m.lease.Dialer(&memberDialer{w.server, m}, cfg.Store != nil)
+		return m.lease.Dialer(&memberDialer{w.server, m}, cfg.Store)
 	}
 	if cfg.Store != nil {
 		cfg.Store = m.lease.Store(cfg.Store, placement.Has)

@@ -22,6 +22,8 @@ const (
 	// pause is how long a store is not asked after a request that took too long. One request then
 	// finds out whether the store answers again.
 	pause = 5 * time.Second
+	// moment is how long others wait for what that request finds out: a store that works answers within it.
+	moment = 100 * time.Millisecond
 	// maxRequests bounds the requests that run, those that were given up included.
 	maxRequests = 256
 )
@@ -33,10 +35,11 @@ type store struct {
 
 	mu      sync.Mutex
 	retryAt time.Time             // zero while the store answers
+	finding chan struct{}         // closed when it is known what the request that finds out has found; nil if there is none
 	running map[messages.Key]bool // keys with a request that runs
 }
 
-// New returns a store that asks inner, and whose methods return 2.5 seconds after ctx lets
+// New returns a store that asks inner, and whose methods return 2.6 seconds after ctx lets
 // them begin, at the latest. While inner hangs, they return at once with an error. A panic of
 // inner is returned as a [*guard.Panic].
 func New(inner mcpbridge.Store) mcpbridge.Store {
@@ -96,15 +99,15 @@ func run[T any](ctx context.Context, s *store, key *messages.Key, f func(context
 			o.err = errors.New("the store does not return")
 		}
 	}
-	if o.err == nil || !errors.Is(wanted.Err(), context.Canceled) { // one that nobody wants any longer tells nothing
-		s.judge(o.err == nil || ctx.Err() == nil)
-	}
+	tells := o.err == nil || !errors.Is(wanted.Err(), context.Canceled) // one that nobody wants any longer tells nothing
+	s.judge(tells, o.err == nil || ctx.Err() == nil)
 	return o.value, o.err
 }
 
 // begin waits until a request may run: not while an earlier one of its key runs, nor while the
 // store does not answer.
 func (s *store) begin(ctx context.Context, key *messages.Key) error {
+	s.awaitFinding(ctx)
 	if err := s.admit(key); err != nil {
 		return err
 	}
@@ -114,6 +117,23 @@ func (s *store) begin(ctx context.Context, key *messages.Key) error {
 	case <-ctx.Done():
 		s.free(key)
 		return fmt.Errorf("the store has %d requests that it has not answered", maxRequests)
+	}
+}
+
+// awaitFinding waits for a moment for the request that finds out whether the store answers, if there is one.
+func (s *store) awaitFinding(ctx context.Context) {
+	s.mu.Lock()
+	finding := s.finding
+	s.mu.Unlock()
+	if finding == nil {
+		return
+	}
+	timer := time.NewTimer(moment)
+	defer timer.Stop()
+	select {
+	case <-finding:
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 
@@ -128,7 +148,7 @@ func (s *store) admit(key *messages.Key) error {
 	case key != nil && s.running[*key]:
 		return errors.New("the store has not answered the last request for the key")
 	case !s.retryAt.IsZero():
-		s.retryAt = now.Add(pause) // this request finds out
+		s.retryAt, s.finding = now.Add(pause), make(chan struct{}) // this request finds out
 	}
 	if key != nil {
 		s.running[*key] = true
@@ -136,12 +156,20 @@ func (s *store) admit(key *messages.Key) error {
 	return nil
 }
 
-// judge notes whether a request was answered in time.
-func (s *store) judge(inTime bool) {
+// judge notes whether a request was answered in time, if it tells that.
+func (s *store) judge(tells, inTime bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.retryAt = time.Now().Add(pause); inTime {
+	if s.finding != nil {
+		close(s.finding)
+		s.finding = nil
+	}
+	switch {
+	case !tells:
+	case inTime:
 		s.retryAt = time.Time{}
+	default:
+		s.retryAt = time.Now().Add(pause)
 	}
 }
 

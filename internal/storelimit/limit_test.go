@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -160,4 +161,48 @@ func TestPanicOfAStoreIsItsError(t *testing.T) {
 	}
 	s = New(scripted(func(context.Context) error { runtime.Goexit(); return nil }))
 	require.ErrorContains(t, s.Delete(t.Context(), key(1)), "did not return")
+}
+
+// All keys of a member that has left come at once, and one of their requests finds out.
+func TestRequestsThatComeWhileOneFindsOutWaitForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := time.Hour
+		s := New(scripted(func(ctx context.Context) error {
+			select {
+			case <-time.After(answers):
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}))
+		ask := func() (failed int64, took time.Duration) {
+			var failures, slowest atomic.Int64
+			began := time.Now()
+			var all sync.WaitGroup
+			for n := range 100 {
+				all.Go(func() {
+					if _, err := s.Load(t.Context(), key(n)); err != nil {
+						failures.Add(1)
+					}
+					if n > 0 {
+						slowest.Store(max(slowest.Load(), int64(time.Since(began))))
+					}
+				})
+				synctest.Wait()
+			}
+			all.Wait()
+			return failures.Load(), time.Duration(slowest.Load())
+		}
+		_, err := s.Load(t.Context(), key(0))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		time.Sleep(pause)
+		failed, took := ask()
+		require.EqualValues(t, 100, failed)
+		require.LessOrEqual(t, took, moment, "for those that do not find out")
+
+		answers = 10 * time.Millisecond
+		time.Sleep(pause)
+		failed, _ = ask()
+		require.Zero(t, failed)
+	})
 }

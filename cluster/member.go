@@ -229,17 +229,17 @@ func (c *Config) setAddresses() error {
 func (m *Member) supervisorConfig(placement *node.Placement) supervisor.Config {
 	cfg := m.cfg.Supervisor
 	cfg.Name = m.cfg.Member
-	wrap := cfg.WrapDialer
+	wrap, shared := cfg.WrapDialer, cfg.Store
+	if shared != nil {
+		shared, cfg.Store = clusterapi.LimitStore(shared), m.lease.Store(shared, placement.Has)
+	}
 	cfg.WrapDialer = func(d mcpbridge.Dialer) mcpbridge.Dialer {
 		if wrap != nil {
 			if d = wrap(d); d == nil {
 				return nil
 			}
 		}
-		return m.lease.Dialer(d, cfg.Store)
-	}
-	if cfg.Store != nil {
-		cfg.Store = m.lease.Store(cfg.Store, placement.Has)
+		return m.lease.Dialer(d, shared)
 	}
 	return cfg
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/internal/results"
+	"github.com/mcpactor/mcpactor/internal/storelimit"
 	"github.com/mcpactor/mcpactor/internal/tracecontext"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -114,6 +115,9 @@ var DecodeResult = results.Decode
 
 // ParseJSON is [results.Parse].
 var ParseJSON = results.Parse
+
+// LimitStore is [storelimit.New].
+var LimitStore = storelimit.New
 
 // FreeAddr is [freeport.Addr].
 var FreeAddr = freeport.Addr

@@ -207,6 +207,7 @@ func TestSessionThatTheStoreDidNotTakeIsSavedLater(t *testing.T) {
 		e.Expire(faults.Expiries()[0])
 		require.Equal(t, "1", h.send(call("a", "count")).text())
 		time.Sleep(21 * time.Second) // synctest
+		synctest.Wait()              // for the line to be written
 		require.Equal(t, 1, strings.Count(log.String(), "store failed to"), "it is said once")
 		store.fails.Store(false)
 		time.Sleep(5 * time.Second) // synctest

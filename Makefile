@@ -30,13 +30,9 @@ help: ## show this text
 test: ## run all tests, of all modules
 	$(call each,$(TESTED),go test ./...)
 
-# With several processors, the race detector can crash in a bubble of testing/synctest (golang/go#78156). This test has
-# 200 bubbles, and is where that was seen.
-BUBBLES = ^TestCollectorsBuyEachBookOnce$$
 .PHONY: race
 race: ## run the tests with the race detector, but those of the cluster and of the benchmarks: needs a C compiler as well
-	$(call each,$(filter-out cluster tests/cluster benchmarks,$(TESTED)),go test -timeout 20m -race -skip '$(BUBBLES)' ./...)
-	GOMAXPROCS=1 go test -race -run '$(BUBBLES)' ./tests/faults
+	$(call each,$(filter-out cluster tests/cluster benchmarks,$(TESTED)),go test -timeout 20m -race ./...)
 
 .PHONY: tidy
 tidy: ## check go.mod and go.sum of all modules

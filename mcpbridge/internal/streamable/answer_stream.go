@@ -168,13 +168,10 @@ func (s *session) keep(e rpc.Event, req *jsonrpc.Request) rpc.Event {
 // readEvent reads the message in an event of a stream, and returns the event for the SDK. own is the
 // exchange whose response the stream brings, or nil. answers is that stream, or nil.
 func (s *session) readEvent(e rpc.Event, msg rpc.Decoded, own *wire.Exchange, answers *answerStream) []byte {
-	use, ex := s.answers.Read(msg.Message, waiting{own, s})
+	use, ex := s.answers.Read(msg.Message, waiting{own, s, e.Data})
 	switch use {
-	case wire.Stray:
+	case wire.Stray, wire.Unawaited:
 		return e.With(nil) // the event keeps its id, so that a resumed stream does not repeat it
-	case wire.Unawaited:
-		s.elsewhere.keep(msg.Message.(*jsonrpc.Response).ID, e.Data, wire.MaxResult(s.client.Config))
-		return e.With(nil)
 	case wire.Passed:
 		return s.withBarrier(e.With(msg.Restored(e.Data)))
 	}
@@ -190,8 +187,9 @@ func (s *session) readEvent(e rpc.Event, msg rpc.Decoded, own *wire.Exchange, an
 
 // waiting finds the exchange that waits for a response on a stream of a session.
 type waiting struct {
-	own *wire.Exchange // whose response the stream brings, or nil
-	s   *session
+	own  *wire.Exchange // whose response the stream brings, or nil
+	s    *session
+	data []byte // the response
 }
 
 // ExchangeFor returns the exchange that waits for a response.
@@ -199,5 +197,5 @@ func (w waiting) ExchangeFor(id jsonrpc.ID) *wire.Exchange {
 	if ex := w.own.ExchangeFor(id); ex != nil {
 		return ex
 	}
-	return w.s.elsewhere.take(id)
+	return w.s.elsewhere.take(id, w.data, wire.MaxResult(w.s.client.Config))
 }

@@ -44,12 +44,9 @@ const (
 	maxEarly = 64
 )
 
-// keep keeps a response that may have come before its 202, for earlyFor. id is the id of the SDK. All responses together
-// may have limit bytes.
-func (e *elsewhere) keep(id jsonrpc.ID, data []byte, limit int) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	key := keyOf(id)
+// keep keeps a response that may have come before its 202, for earlyFor. All responses together may have limit bytes. The
+// caller holds mu.
+func (e *elsewhere) keep(key string, data []byte, limit int) {
 	if _, twice := e.early[key]; twice || len(e.early) == maxEarly || len(data) > limit-e.size {
 		return
 	}
@@ -89,14 +86,19 @@ func (e *elsewhere) forget(ex *wire.Exchange) {
 	}
 }
 
-// take removes and returns the exchange that waits for the response with an id of the SDK, or returns nil.
-func (e *elsewhere) take(id jsonrpc.ID) *wire.Exchange {
+// take removes and returns the exchange that waits for a response, with an id of the SDK. If there is none, it keeps the response
+// and returns nil: both is one step, because the 202 may come right now.
+func (e *elsewhere) take(id jsonrpc.ID, data []byte, limit int) *wire.Exchange {
 	key := keyOf(id)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	ex := e.waiting[key].ex
+	one, waits := e.waiting[key]
+	if !waits {
+		e.keep(key, data, limit)
+		return nil
+	}
 	delete(e.waiting, key)
-	return ex
+	return one.ex
 }
 
 // broken returns the exchanges whose streams broke off.

@@ -71,14 +71,19 @@ func (s *session) expireParked(c actor.Context, now time.Time) {
 	}
 }
 
+// isDue reports whether a time has come, and has the session look again if it is in the future. The zero time does not come.
+func (s *session) isDue(c actor.Context, at time.Time) bool {
+	if time.Now().Before(at) {
+		s.wakeBy(c, at)
+		return false
+	}
+	return !at.IsZero()
+}
+
 // ping sends a keepalive ping if one is due. If the previous one has not returned, it ends
 // the incarnation.
 func (s *session) ping(c actor.Context) {
-	switch {
-	case s.pingAt.IsZero():
-		return
-	case time.Now().Before(s.pingAt):
-		s.wakeBy(c, s.pingAt)
+	if !s.isDue(c, s.pingAt) {
 		return
 	}
 	if s.pinging {

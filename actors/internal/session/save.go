@@ -19,11 +19,7 @@ func (s *session) scheduleSave(c actor.Context) {
 
 // saveLater asks the store again if that is due.
 func (s *session) saveLater(c actor.Context) {
-	switch {
-	case s.saveAt.IsZero():
-		return
-	case time.Now().Before(s.saveAt):
-		s.wakeBy(c, s.saveAt)
+	if s.saved || !s.isDue(c, s.saveAt) { // a dial since may have saved it
 		return
 	}
 	s.saving, s.saveAt = true, time.Time{}

@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -32,11 +34,26 @@ func (c *client) run(r *mcpserver.Request, s *served, extra map[string]json.RawM
 			c.Notify("notifications/progress", mcpserver.ObjectOf(p.Verbatim).With("progressToken", token), r.ID)
 		})
 	}
+	began := time.Now()
 	reply, err := c.g.do.Do(ctx, command(h))
+	if err != nil && s.isStarting(ctx, err) {
+		h.WaitUntil = began.Add(startPatience)
+		reply, err = c.g.do.Do(ctx, command(h))
+	}
 	if err != nil {
 		return nil, err
 	}
 	return reply.(messages.Result), nil
+}
+
+// isStarting reports whether a call has failed, and has not run, because the server takes long to start.
+func (s *served) isStarting(ctx context.Context, err error) bool {
+	failure, failed := errors.AsType[*messages.Failure](err)
+	if !failed || failure.Code != messages.CodeUnavailable || failure.MayHaveRun {
+		return false
+	}
+	status := s.check(ctx)
+	return status != nil && status.State == messages.StateConnecting && status.Cause == ""
 }
 
 // requestOf returns the id of the request for which an operation runs, or nil.

@@ -29,11 +29,12 @@ import (
 const (
 	// patience is how long a call waits for a server that is down.
 	patience = 20 * time.Second
-	// listPatience is how long a server is waited for of which nothing is known. Afterwards clients are told when its lists
-	// are there.
-	listPatience = 5 * time.Second
-	// downPatience is the same for a server that is known to be down.
-	downPatience = time.Second
+	// startPatience is how long a call waits for a server that is starting. Most SDKs wait 60 s for its response.
+	startPatience = 55 * time.Second
+	// startTimeout is how long the process of a server may take to answer initialize. It may have to be downloaded.
+	startTimeout = 5 * time.Minute
+	// openTimeout is the same for a server at a URL: no SDK waits longer, and a connection may have broken unseen.
+	openTimeout = time.Minute
 	// closePatience is how long a session may take to end. Many clients kill their servers after 2 s.
 	closePatience = 1500 * time.Millisecond
 )
@@ -48,6 +49,11 @@ type Config struct {
 	Prefixed bool
 	// Quiet is the [messages.Header.Quiet] of requests of clients.
 	Quiet time.Duration
+	// Wait is how long initialize waits for servers that have not answered yet. Zero means 25 s in front of several servers,
+	// and in front of one, until it has answered.
+	Wait time.Duration
+	// Lingers is true if the start of a server continues when its client leaves, so that the next client finds its lists.
+	Lingers bool
 	// Lists keeps the lists of the servers between runs, or is nil.
 	Lists mcpbridge.Store
 	// Attach gives the servers their logins, or is nil. loggedIn is called after a login in the background.
@@ -62,6 +68,12 @@ type Gateway struct {
 	sup    *supervisor.Supervisor
 	do     *supervisor.Client
 
+	silences map[string]*silence // by server
+
+	life      context.Context // ends with Stop
+	end       context.CancelFunc
+	lingering sync.WaitGroup // clients that have left, see [Config.Lingers]
+
 	mu      sync.Mutex
 	clients map[string]*client // by their scopes
 	opened  int                // counts them
@@ -70,7 +82,13 @@ type Gateway struct {
 
 // Start starts a gateway. The caller stops it.
 func Start(system *actor.ActorSystem, cfg Config) (*Gateway, error) {
-	g := &Gateway{cfg: cfg, log: cfg.Supervisor.Logger, system: system, clients: map[string]*client{}, down: map[string]error{}}
+	g := &Gateway{
+		cfg: cfg, log: cfg.Supervisor.Logger, system: system, silences: map[string]*silence{}, clients: map[string]*client{}, down: map[string]error{},
+	}
+	g.life, g.end = context.WithCancel(context.Background())
+	for _, srv := range cfg.Supervisor.Servers {
+		g.silences[srv.Name] = newSilence(cfg.Lists, srv)
+	}
 	s := cfg.Supervisor
 	s.Servers = slices.Clone(s.Servers)
 	if cfg.Attach != nil {
@@ -97,6 +115,11 @@ func Start(system *actor.ActorSystem, cfg Config) (*Gateway, error) {
 // adapt makes a server speak to each client as that client is: in its revision of the protocol, and to its name.
 func (g *Gateway) adapt(srv *mcpbridge.Server) {
 	srv.Verbatim = true
+	own := openTimeout
+	if srv.Command != "" {
+		own = startTimeout
+	}
+	srv.Limits.ConnectTimeout = cmp.Or(srv.Limits.ConnectTimeout, g.cfg.Supervisor.ConnectTimeout, own)
 	base := *srv
 	srv.PerKey = func(ctx context.Context, key messages.Key) (mcpbridge.Server, error) {
 		one := base
@@ -148,6 +171,7 @@ func (g *Gateway) open(c *client, capabilities *mcp.ClientCapabilities) error {
 	g.opened++
 	c.scope = fmt.Sprintf("%s-%d", cmp.Or(Plain(c.info.Name), "client"), g.opened)
 	c.servers = nil
+	c.fetching, c.stopFetching = context.WithCancel(context.Background())
 	for _, tools := range g.cfg.Tools {
 		c.servers = append(c.servers, newServed(c, tools))
 	}
@@ -177,15 +201,27 @@ func Plain(name string) string {
 	}, name[:min(len(name), 64)]), "-")
 }
 
-// Left ends the scope of a client: its calls are cancelled, and its sessions are closed.
+// Left ends the scope of a client: its calls are cancelled, and its sessions are closed, once servers have started that linger.
 func (c *client) Left() {
-	g := c.g
 	c.opening.Lock()
 	defer c.opening.Unlock()
-	if !c.ready.Load() {
-		return
+	switch {
+	case !c.ready.Load():
+	case c.g.cfg.Lingers:
+		c.g.lingering.Go(func() {
+			c.linger()
+			c.close()
+		})
+	default:
+		c.close()
 	}
+}
+
+// close ends the scope of a client.
+func (c *client) close() {
+	g := c.g
 	g.forget(c)
+	c.stopFetching()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*closePatience)
 	defer cancel()
 	if _, err := g.do.Do(ctx, &messages.CloseScope{Scope: c.scope, Now: true}); err != nil {
@@ -207,6 +243,8 @@ func (g *Gateway) Supervisor() *supervisor.Supervisor { return g.sup }
 
 // Stop closes all sessions.
 func (g *Gateway) Stop() error {
+	g.end()
+	g.lingering.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*closePatience)
 	defer cancel()
 	g.do.Do(ctx, &messages.CloseAll{Now: true}) //nolint:errcheck // Stop says what is left

@@ -12,7 +12,8 @@ import (
 	"github.com/mcpactor/mcpactor/internal/mcpserver"
 )
 
-// initialize opens the session of a client. It does not wait for a server that was seen before.
+// initialize opens the session of a client. It waits for servers whose lists are not known: clients give it more time than a list,
+// and most of them ask for lists once.
 func (c *client) initialize(r *mcpserver.Request) (any, error) {
 	var params struct {
 		ProtocolVersion string              `json:"protocolVersion"`
@@ -25,30 +26,36 @@ func (c *client) initialize(r *mcpserver.Request) (any, error) {
 	if err := json.Unmarshal(r.Params, &params); err != nil {
 		return nil, mcpserver.Invalid("initialize: " + err.Error())
 	}
-	c.opening.Lock()
-	defer c.opening.Unlock()
-	switch {
-	case c.ready.Load():
-		return nil, refused("initialize was sent before")
-	case c.ctx.Err() != nil:
-		return nil, errGone
-	}
 	capabilities, err := capabilitiesOf(params.Capabilities)
 	if err != nil {
 		return nil, mcpserver.Invalid("capabilities: " + err.Error())
 	}
-	if c.info = params.ClientInfo; c.info == nil {
-		c.info = &mcp.Implementation{Name: "client"}
+	if params.ClientInfo == nil {
+		params.ClientInfo = &mcp.Implementation{Name: "client"}
 	}
-	c.told = mcpserver.ObjectOf(r.Params).Without("protocolVersion", "_meta")
-	if c.version = params.ProtocolVersion; !slices.Contains(mcpserver.Revisions, c.version) {
-		c.version = mcpserver.Revisions[0]
+	if !slices.Contains(mcpserver.Revisions, params.ProtocolVersion) {
+		params.ProtocolVersion = mcpserver.Revisions[0]
 	}
-	if err := c.g.open(c, capabilities); err != nil {
+	told := mcpserver.ObjectOf(r.Params).Without("protocolVersion", "_meta")
+	if err := c.open(params.ProtocolVersion, params.ClientInfo, told, capabilities); err != nil {
 		return nil, err
 	}
-	c.lists(r.Context, "tools/list", true) // with them comes what the servers say about themselves
+	c.meet(r.Context)
 	return c.introduction(), nil
+}
+
+// open opens the scope of a client that has said what it is.
+func (c *client) open(version string, info *mcp.Implementation, told map[string]json.RawMessage, capabilities *mcp.ClientCapabilities) error {
+	c.opening.Lock()
+	defer c.opening.Unlock()
+	switch {
+	case c.ready.Load():
+		return refused("initialize was sent before")
+	case c.ctx.Err() != nil:
+		return errGone
+	}
+	c.version, c.info, c.told = version, info, told
+	return c.g.open(c, capabilities)
 }
 
 // capabilitiesOf returns the capabilities that servers are told.

@@ -25,7 +25,7 @@ func (c *client) list(r *mcpserver.Request, params mcpserver.Object) (any, error
 		return nil, mcpserver.Invalid("the list has one page")
 	}
 	kind := kinds[r.Method]
-	_, errs := c.lists(r.Context, r.Method, true)
+	_, errs := c.lists(r.Context, r.Method, shortWait)
 	if r.Context.Err() != nil {
 		return nil, errGone
 	}
@@ -59,12 +59,12 @@ func (c *client) list(r *mcpserver.Request, params mcpserver.Object) (any, error
 // oneLine returns the text of an error on one line.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// lists returns a list of each server, or why there is none. With wait, it waits for servers of which nothing is known.
-func (c *client) lists(ctx context.Context, method string, wait bool) ([]*listed, []error) {
+// lists returns a list of each server, or why there is none. It waits for servers of which nothing is known.
+func (c *client) lists(ctx context.Context, method string, w waiting) ([]*listed, []error) {
 	got, errs := make([]*listed, len(c.servers)), make([]error, len(c.servers))
 	var all sync.WaitGroup
 	for i, s := range c.servers {
-		all.Go(func() { got[i], errs[i] = s.lists[method].get(ctx, wait) })
+		all.Go(func() { got[i], errs[i] = s.lists[method].get(ctx, w) })
 	}
 	all.Wait()
 	return got, errs
@@ -76,8 +76,8 @@ func (c *client) find(ctx context.Context, method, public string) (s *served, na
 	if !c.g.cfg.Prefixed {
 		return c.servers[0], public, nil
 	}
-	for _, wait := range []bool{false, true} {
-		got, errs := c.lists(ctx, method, wait)
+	for _, w := range []waiting{noWait, shortWait} {
+		got, errs := c.lists(ctx, method, w)
 		for i, s := range c.servers {
 			if errs[i] != nil {
 				continue
@@ -93,7 +93,7 @@ func (c *client) find(ctx context.Context, method, public string) (s *served, na
 	// The tools of a server that was never listed have names that say so.
 	for _, s := range c.servers {
 		if rest, its := strings.CutPrefix(public, toolset.SafeName(s.name, "")); its && toolset.SafeName(s.name, rest) == public {
-			if l, _ := s.lists[method].get(ctx, false); l == nil {
+			if l, _ := s.lists[method].get(ctx, noWait); l == nil {
 				return s, rest, nil
 			}
 		}
@@ -106,9 +106,9 @@ func (c *client) holder(ctx context.Context, uri string) (*served, error) {
 	if !c.g.cfg.Prefixed {
 		return c.servers[0], nil
 	}
-	for _, wait := range []bool{false, true} {
+	for _, w := range []waiting{noWait, shortWait} {
 		for _, method := range []string{"resources/list", "resources/templates/list"} {
-			got, _ := c.lists(ctx, method, wait)
+			got, _ := c.lists(ctx, method, w)
 			for i, s := range c.servers {
 				if got[i] == nil {
 					continue

@@ -3,7 +3,6 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +25,7 @@ type served struct {
 
 	mu         sync.Mutex
 	level      string // of its log messages, or "" if none was set
+	silent     bool   // it was waited for in vain
 	generation uint64 // of the last result that the client has
 }
 
@@ -54,6 +54,9 @@ func (s *served) isShared() bool { return s.tools.Scope != "" }
 func (s *served) key() messages.Key {
 	return messages.Key{Server: s.name, Scope: cmp.Or(s.tools.Scope, s.c.scope)}
 }
+
+// silence returns what is remembered of the server when it has not answered.
+func (s *served) silence() *silence { return s.c.g.silences[s.name] }
 
 // header returns the header of an operation for the client.
 func (s *served) header(patience time.Duration) messages.Header {
@@ -154,47 +157,4 @@ func capabilitiesIn(said mcpserver.Object) mcpserver.Object {
 		return mcpserver.ObjectOf(its)
 	}
 	return mcpserver.ObjectOf(everything)
-}
-
-// errSilent says why there is no list of a server of which nothing is known.
-var errSilent = errors.New("the server has not answered yet: a notification says when its list is there")
-
-// await waits for the end of an attempt to fetch a list of a server of which nothing is known, or returns why the server is waited
-// for no longer. What is learned counts for all lists and all clients: a client that asks for one list after the other waits once.
-func (s *served) await(ctx context.Context, ended chan struct{}) error {
-	if s.c.g.downOf(s.name) != nil {
-		return s.away()
-	}
-	for _, pause := range []time.Duration{downPatience, listPatience - downPatience} {
-		select {
-		case <-ended:
-			return nil
-		case <-time.After(pause):
-			if cause := s.away(); cause != nil {
-				return cause
-			}
-		case <-ctx.Done():
-			return errGone
-		}
-	}
-	s.c.g.noteDown(s.name, errSilent)
-	select {
-	case <-ended: // just now: what was noted is wrong
-		s.c.g.noteDown(s.name, nil)
-		return nil
-	default:
-		return errSilent
-	}
-}
-
-// away asks why the server is down, and returns nil if it is not known to be. A client may know more than another: all of them
-// know it then.
-func (s *served) away() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	status := s.check(ctx)
-	if status != nil && status.Cause != "" {
-		s.c.g.noteDown(s.name, errors.New(status.Cause))
-	}
-	return s.c.g.downOf(s.name)
 }

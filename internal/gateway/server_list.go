@@ -75,17 +75,17 @@ type list struct {
 	shown *[32]byte     // the digest of what the client has got, or was told of: zero if that was nothing
 }
 
-// get returns the list. If it is not known, it is fetched, and the error says why there is none so far: with wait, at the end of
-// the first attempt, or when the server has been waited for in vain.
-func (l *list) get(ctx context.Context, wait bool) (*listed, error) {
+// get returns the list. If it is not known, it is fetched, and the error says why there is none so far: at the end of the first
+// attempt, or when the server has been waited for in vain. noWait does not wait.
+func (l *list) get(ctx context.Context, w waiting) (*listed, error) {
 	known, ended, err := l.look()
 	if known != nil || err != nil {
 		return known, err
 	}
-	if !wait {
+	if w == noWait {
 		return nil, errSilent
 	}
-	if err := l.of.await(ctx, ended); err != nil {
+	if err := l.of.await(ctx, ended, w); err != nil {
 		return nil, err
 	}
 	known, _, err = l.look()
@@ -106,6 +106,13 @@ func (l *list) look() (known *listed, ended chan struct{}, err error) {
 		}
 	}
 	return l.known, l.ended, err
+}
+
+// isFirst reports whether the list is being fetched for the first time.
+func (l *list) isFirst() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.busy && l.known == nil && l.err == nil
 }
 
 // show returns the list that the client gets now, or nil. The client is told of what differs from it.
@@ -160,7 +167,7 @@ const (
 func (l *list) fetch() {
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		l.mu.Lock()
-		if !l.stale || l.of.c.ctx.Err() != nil {
+		if !l.stale || l.of.c.fetching.Err() != nil {
 			l.busy = false
 			l.end()
 			l.mu.Unlock()
@@ -168,10 +175,10 @@ func (l *list) fetch() {
 		}
 		l.stale = false
 		l.mu.Unlock()
-		got, err := l.of.fetch(l.of.c.ctx, l)
+		got, err := l.of.fetch(l.of.c.fetching, l)
 		changed, level := false, zerolog.WarnLevel
 		l.mu.Lock()
-		if l.err != nil || l.of.c.ctx.Err() != nil {
+		if l.err != nil || l.of.c.fetching.Err() != nil {
 			level = zerolog.DebugLevel // it was said before, or the client has left
 		}
 		if l.err = err; err == nil {
@@ -184,7 +191,8 @@ func (l *list) fetch() {
 		}
 		l.end()
 		l.mu.Unlock()
-		l.of.c.g.noteDown(l.of.name, nil) // after the end: see await
+		l.of.noteSilent(false) // after the end: see await
+		l.of.c.g.noteDown(l.of.name, nil)
 		if changed {
 			l.of.c.Notify(l.changed, nil, nil)
 		}
@@ -195,7 +203,7 @@ func (l *list) fetch() {
 		select {
 		case <-time.After(pause):
 		case <-l.again:
-		case <-l.of.c.ctx.Done():
+		case <-l.of.c.fetching.Done():
 		}
 	}
 }
@@ -206,10 +214,14 @@ func (s *served) fetch(ctx context.Context, l *list) (*listed, error) {
 	reply, err := s.c.g.do.Do(ctx, l.command(h))
 	var said *jsonrpc.Error
 	if errors.As(err, &said) && said.Code == jsonrpc.CodeMethodNotFound { // it has no such things
+		s.silence().end()
 		return s.newListed(l, mcpserver.Object{}, nil), nil
 	}
 	if err != nil {
 		return nil, err
+	}
+	if reply.(messages.Result).GetReceipt().Generation != 0 { // it is not from the catalogue
+		s.silence().end()
 	}
 	var listing *messages.Listing
 	var result any

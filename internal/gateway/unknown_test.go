@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/internal/mcpserver"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/tests/faults"
+	"github.com/mcpactor/mcpactor/toolset"
 )
 
 // everyList are the methods of all lists.
@@ -36,30 +38,30 @@ func (r *raw) came() map[string]int {
 	return n
 }
 
-// A server of which nothing is known, and which does not answer, is waited for once, whatever clients ask. They are told once when
-// it answers.
+// A server of which nothing is known, and which does not answer, is waited for once, whatever a client asks. The client is told once
+// when it answers.
 func TestSilentServerIsWaitedForOnce(t *testing.T) {
-	overHTTP(t, nil, func(w *world, e *faults.Server, _ *faults.Tools) {
-		e.Inject("initialize", faults.Delay(20*time.Second))
+	inFront(t, Config{Wait: 5 * time.Second}, false, func(w *world, slow *faults.Server) {
+		slow.Inject("initialize", faults.Delay(20*time.Second))
 		r, began := w.raw(), time.Now()
-		require.Contains(w, r.open(), `"name":"mcpactor"`)
-		require.Equal(w, listPatience, time.Since(began))
+		took, said := r.opens()
+		require.Contains(t, said, `"name":"mcpactor"`)
+		require.Equal(t, 5*time.Second, took)
 		for _, method := range everyList {
-			require.Contains(w, r.list(method).Error.Message, "has not answered yet")
+			took, answer := r.lists(method)
+			require.Contains(t, answer.Error.Message, "has not answered yet")
+			require.Zero(t, took)
 		}
-		second := w.raw()
-		second.open()
-		require.NotNil(w, second.list("tools/list").Error)
-		require.Equal(w, listPatience, time.Since(began), "nobody has waited again")
 		r.came()
 		time.Sleep(21*time.Second - time.Since(began))
-		require.Equal(w, map[string]int{
+		require.Equal(t, map[string]int{
 			"notifications/tools/list_changed": 1, "notifications/prompts/list_changed": 1, "notifications/resources/list_changed": 2, // its templates, too
 		}, r.came())
 		for _, method := range everyList {
-			require.Nil(w, r.list(method).Error)
+			took, answer := r.lists(method)
+			require.Nil(t, answer.Error)
+			require.Zero(t, took)
 		}
-		require.Equal(w, 21*time.Second, time.Since(began))
 	})
 }
 
@@ -116,7 +118,9 @@ func TestWhatAServerTurnsOutNotToHaveIsSaid(t *testing.T) {
 		e := faults.Local(func() http.Handler { return http.HandlerFunc(serveToolsOnly) })
 		defer e.Close()
 		e.Inject("initialize", faults.Delay(20*time.Second))
-		w := newWorld(t, nil, remote("s", e))
+		cfg := Config{Wait: 5 * time.Second, Tools: []toolset.Server{{Name: "s"}}}
+		cfg.Supervisor.Servers = []mcpbridge.Server{remote("s", e)}
+		w := worldOf(t, cfg)
 		defer w.stop()
 		r := w.raw()
 		said := r.open()

@@ -41,6 +41,7 @@ type Serve struct {
 	Share    []string          `placeholder:"SERVER" help:"Let all clients share one session of this server."`
 	Listen   string            `placeholder:"HOST:PORT" help:"Serve streamable HTTP at /mcp instead of stdio, and show the sessions at /debug/mcp/."`
 	Token    string            `env:"MCPACTOR_SERVE_TOKEN" placeholder:"TOKEN" help:"Bearer token for --listen."`
+	Wait     time.Duration     `help:"How long initialize waits for servers that have not answered yet. The default is 25s for several servers, and for one as long as the client waits."`
 	Quiet    time.Duration     `help:"End a call when its server is silent for this long."`
 	NoCache  bool              `help:"Do not keep the lists of tools on disk."`
 	LogLevel string            `default:"warn" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`
@@ -142,7 +143,8 @@ func (cmd *Serve) config(p *cli.Program) (cfg gateway.Config, err error) {
 			logins.Attach(servers)
 		}
 	}
-	cfg.Quiet = cmd.Quiet
+	cfg.Wait, cfg.Quiet = cmd.Wait, cmd.Quiet
+	cfg.Lingers = cmd.Listen != ""
 	for _, name := range cmd.Share {
 		i := slices.IndexFunc(cfg.Tools, func(t toolset.Server) bool { return t.Name == name })
 		if i < 0 {

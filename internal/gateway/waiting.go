@@ -1,0 +1,185 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+const (
+	// firstPatience is how long initialize waits for several servers. Claude Code waits 30 s for its response.
+	firstPatience = 25 * time.Second
+	// listPatience is how long a list waits for a server. Claude Code waits 5 s for its response. Afterwards clients are told when
+	// the list is there.
+	listPatience = 4 * time.Second
+	// downPatience is how long both wait for a server that is known to be down, and initialize for one that was silent before.
+	downPatience = time.Second
+)
+
+// waiting says how long a request waits for a server whose list is not known. The zero value, noWait, does not wait.
+type waiting struct {
+	most  time.Duration
+	first bool // until the server has answered, even if that takes longer
+}
+
+var noWait, shortWait = waiting{}, waiting{most: listPatience}
+
+// firstWait returns how long initialize waits for one of n servers. wanted is the [Config.Wait]. wasSilent is true if a
+// client has waited for the server in vain.
+func firstWait(n int, wanted time.Duration, wasSilent bool) waiting {
+	switch {
+	case n == 1 && wanted == 0: // without us, the client would wait for it
+		return waiting{firstPatience, true}
+	case wasSilent:
+		return waiting{most: downPatience}
+	}
+	return waiting{most: cmp.Or(wanted, firstPatience)}
+}
+
+// isOver reports whether a request has waited for long enough. answered says whether the server has answered anything: then its
+// list may be slow, or never come.
+func (w waiting) isOver(waited time.Duration, answered bool) bool {
+	return waited >= w.most && (answered || !w.first)
+}
+
+// rest returns how long the lists are waited for that a server need not have, when the others have come.
+func (w waiting) rest(waited time.Duration) waiting {
+	most := max(0, w.most-waited)
+	if w.first {
+		most = max(most, downPatience)
+	}
+	return waiting{most: min(most, listPatience)}
+}
+
+// pause returns how long a request waits until it looks at the server again.
+func (w waiting) pause(waited time.Duration) time.Duration {
+	if waited < w.most {
+		return min(downPatience, w.most-waited)
+	}
+	return downPatience
+}
+
+// meet waits for the servers of which nothing is known, and fetches their lists.
+func (c *client) meet(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, s := range c.servers {
+		all.Go(func() {
+			err := s.meet(ctx, firstWait(len(c.servers), c.g.cfg.Wait, s.silence().was()))
+			if errors.Is(err, errSilent) || errors.Is(err, errSlow) {
+				s.silence().note()
+			}
+		})
+	}
+	all.Wait()
+}
+
+// linger waits for the servers that are starting, although the client has left: the next client finds their lists.
+func (c *client) linger() {
+	var all sync.WaitGroup
+	for _, s := range c.servers {
+		if s.lists["tools/list"].isFirst() {
+			s.noteSilent(false)
+			all.Go(func() { s.meet(c.g.life, waiting{most: startTimeout}) }) //nolint:errcheck // there are no lists then
+		}
+	}
+	all.Wait()
+}
+
+// meet waits for a server. It fetches its tools, with which comes what the server says about itself, and then its other lists.
+func (s *served) meet(ctx context.Context, w waiting) error {
+	began := time.Now()
+	if _, err := s.lists["tools/list"].get(ctx, w); err != nil {
+		return err
+	}
+	can, rest := capabilitiesIn(s.introduced()), w.rest(time.Since(began))
+	var all sync.WaitGroup
+	for method, l := range s.lists {
+		if things, _, _ := strings.Cut(method, "/"); can[things] != nil {
+			all.Go(func() { l.get(ctx, rest) }) //nolint:errcheck // the request for the list says why there is none
+		}
+	}
+	all.Wait()
+	return nil
+}
+
+// errSilent and errSlow say why there is no list of a server of which nothing is known, or which has not listed.
+var (
+	errSilent = errors.New("the server has not answered yet: a notification says when its list is there")
+	errSlow   = errors.New("the server has not sent the list yet: a notification says when it is there")
+)
+
+// await waits for the end of an attempt to fetch a list, or returns why it is waited for no longer. What is learned counts for all
+// lists: a client that asks a silent server for one list after the other waits once.
+func (s *served) await(ctx context.Context, ended chan struct{}, w waiting) error {
+	s.mu.Lock()
+	silent := s.silent
+	s.mu.Unlock()
+	switch {
+	case s.c.g.downOf(s.name) != nil:
+		cause, _ := s.look(ctx)
+		return cause
+	case silent:
+		return errSilent
+	}
+	err := s.watch(ctx, ended, w)
+	if !errors.Is(err, errSilent) {
+		return err
+	}
+	s.noteSilent(true)
+	select {
+	case <-ended: // just now: what was noted is wrong
+		s.noteSilent(false)
+		return nil
+	default:
+		return err
+	}
+}
+
+// noteSilent notes whether the server was waited for in vain.
+func (s *served) noteSilent(silent bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.silent = silent
+}
+
+// watch waits for the end of an attempt to fetch a list. It returns why the server is down, or at the end of the wait errSilent
+// or errSlow.
+func (s *served) watch(ctx context.Context, ended chan struct{}, w waiting) error {
+	for began := time.Now(); ; {
+		select {
+		case <-ended:
+			return nil
+		case <-time.After(w.pause(time.Since(began))):
+		case <-ctx.Done():
+			return errGone
+		}
+		switch cause, answered := s.look(ctx); {
+		case cause != nil:
+			return cause
+		case !w.isOver(time.Since(began), answered):
+		case answered:
+			return errSlow
+		default:
+			return errSilent
+		}
+	}
+}
+
+// look asks why the server is down, and whether it has answered. A client may know more than another: all of them know then that it
+// is down.
+func (s *served) look(ctx context.Context) (cause error, answered bool) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if status := s.check(ctx); status != nil {
+		if status.Cause != "" {
+			s.c.g.noteDown(s.name, errors.New(status.Cause))
+		}
+		answered = status.State == messages.StateReady || status.State == "" && status.Health == messages.HealthUp // on the session of another client
+	}
+	return s.c.g.downOf(s.name), answered
+}

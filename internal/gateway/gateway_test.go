@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
@@ -207,10 +208,16 @@ func TestEverythingGoesThrough(t *testing.T) {
 	})
 }
 
+// A client that asks for a later revision is answered as by a server that does not know it, so that each client falls back. A request
+// of a later revision is refused with the revisions that are spoken.
 func TestLaterRevisionsAreRefusedWithThoseThatAreSpoken(t *testing.T) {
 	overHTTP(t, nil, func(w *world, _ *faults.Server, _ *faults.Tools) {
 		r := w.raw()
-		refused := r.ask(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, "1")
+		later := func(method string) *mcpserver.Message {
+			return r.ask(`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, "1")
+		}
+		require.EqualValues(w, jsonrpc.CodeMethodNotFound, later("server/discover").Error.Code)
+		refused := later("tools/list")
 		require.EqualValues(w, mcp.CodeUnsupportedProtocolVersion, refused.Error.Code)
 		require.Contains(w, string(refused.Error.Data), "2025-11-25")
 		require.Contains(w, r.open(), `"protocolVersion":"2025-11-25"`)

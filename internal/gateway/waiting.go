@@ -150,7 +150,8 @@ func (s *served) noteSilent(silent bool) {
 // watch waits for the end of an attempt to fetch a list. It returns why the server is down, or at the end of the wait errSilent
 // or errSlow.
 func (s *served) watch(ctx context.Context, ended chan struct{}, w waiting) error {
-	for began := time.Now(); ; {
+	began, before := time.Now(), false
+	for {
 		select {
 		case <-ended:
 			return nil
@@ -158,10 +159,12 @@ func (s *served) watch(ctx context.Context, ended chan struct{}, w waiting) erro
 		case <-ctx.Done():
 			return errGone
 		}
-		switch cause, answered := s.look(ctx); {
+		cause, answered := s.look(ctx)
+		switch {
 		case cause != nil:
 			return cause
-		case !w.isOver(time.Since(began), answered):
+		case !w.isOver(time.Since(began), answered && before): // a list may follow the answer at once
+			before = answered
 		case answered:
 			return errSlow
 		default:

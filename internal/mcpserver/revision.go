@@ -15,10 +15,14 @@ var Revisions = []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"}
 // metaRevision is where a client of a later revision names it.
 const metaRevision = "io.modelcontextprotocol/protocolVersion"
 
-// refuseRevision returns the error for a request of a client that speaks a later revision, or nil.
+// refuseRevision returns the error for a request of a client that speaks a later revision, or nil. That to server/discover is the one of
+// servers that do not know it: each client then sends initialize, but @ai-sdk/mcp gives up if it is told the revisions.
 func refuseRevision(m *Message) error {
 	asked := ObjectOf(ObjectOf(m.Params)["_meta"]).Text(metaRevision)
-	if m.Method != "server/discover" && (asked == "" || slices.Contains(Revisions, asked)) {
+	switch {
+	case m.Method == "server/discover":
+		return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "server/discover is not known: use initialize"}
+	case asked == "" || slices.Contains(Revisions, asked):
 		return nil
 	}
 	data, err := json.Marshal(&mcp.UnsupportedProtocolVersionData{Supported: Revisions, Requested: asked})

@@ -39,7 +39,7 @@ tidy: ## check go.mod and go.sum of all modules
 	$(call each,$(MODULES),go mod tidy -diff)
 
 .PHONY: consume
-consume: ## build programs that require the modules by version
+consume: ## build programs that require the modules by version, and install mcpactor as the README says
 	go run ./tests/consume
 
 .PHONY: soak
@@ -61,7 +61,7 @@ mutations: ## check that the simulations find bugs that are planted, within a mi
 .PHONY: vet
 vet: ## vet all modules, and those that programs require for macOS and Windows, too
 	$(call each,$(MODULES),go vet ./...)
-	go vet -tags real ./tests/real
+	go vet -tags real,claude ./tests/real
 	go -C cluster vet -tags real .
 	go vet -tags mutations ./actors/registry
 	go vet -tags containers ./tests/containers
@@ -74,7 +74,7 @@ vet-system: # all modules with their tests, for the system GOOS
 
 .PHONY: lint
 lint: ## run the linters on all modules, and check the format (gofumpt, gci)
-	$(call each,$(MODULES),$(GOLANGCI) run --build-tags real$(comma)conformance$(comma)mutations$(comma)containers ./...)
+	$(call each,$(MODULES),$(GOLANGCI) run --build-tags real$(comma)claude$(comma)conformance$(comma)mutations$(comma)containers ./...)
 
 .PHONY: fmt
 fmt: ## format the code of all modules
@@ -120,6 +120,12 @@ real: ## run the tests with real servers, and clients behind mcpactor serve: nee
 	tests/real/install
 	go test -timeout 20m $(RACE) $(SHORT) -tags real ./tests/real
 	go -C cluster test $(RACE) -tags real -run 'ForTrying' .
+
+.PHONY: claude
+claude: ## run Claude Code with mcpactor serve, and the lines of the README for it: needs what make real needs, and the npm registry: six minutes
+	tests/real/install
+	tests/real/claude/install
+	go test -timeout 20m -count=1 -tags real,claude -run '^TestClaudeCode' ./tests/real
 
 .PHONY: containers
 containers: ## run the tests with servers in containers of podman and docker: needs Debian and root, and installs the rest

@@ -1,5 +1,5 @@
 // Command consume builds and runs programs that require the modules of this repository by
-// version, without replace, as their users do. Run it from the root of the repository:
+// version, without replace, as their users do, and installs mcpactor as the README says. Run it from the root of the repository:
 //
 //	go run ./tests/consume
 //
@@ -44,9 +44,10 @@ func run() error {
 		return err
 	}
 	cache, proxy, _ := strings.Cut(strings.TrimSpace(string(known)), "\n")
-	c := &consumer{dir: dir, env: append(os.Environ(),
+	files := "file://" + filepath.ToSlash(filepath.Join(dir, "proxy")) + ",file://" + filepath.ToSlash(filepath.Join(cache, "cache", "download"))
+	c := &consumer{dir: dir, files: files, env: append(os.Environ(),
 		"GOWORK=off", "GOFLAGS=-mod=mod -modcacherw -trimpath", "GOMODCACHE="+filepath.Join(dir, "cache"), "GONOSUMDB="+root,
-		"GOPROXY=file://"+filepath.ToSlash(filepath.Join(dir, "proxy"))+",file://"+filepath.ToSlash(filepath.Join(cache, "cache", "download"))+","+proxy,
+		"GOPROXY="+files+","+proxy,
 		"GOSUMDB=off", // the programs begin with the go.sum of module cluster
 	)}
 	return c.check()
@@ -54,8 +55,9 @@ func run() error {
 
 // consumer has the proxy and the programs.
 type consumer struct {
-	dir string
-	env []string
+	dir   string
+	files string // the proxies that are folders
+	env   []string
 }
 
 func (c *consumer) check() error {
@@ -78,6 +80,9 @@ func (c *consumer) check() error {
 		if err := publish(); err != nil {
 			return err
 		}
+	}
+	if err := c.install(version); err != nil {
+		return err
 	}
 	if err := c.program("alone", map[string]string{root: version}); err != nil {
 		return err
@@ -145,6 +150,34 @@ func (c *consumer) publish(folder, module, version string, change *strings.Repla
 			return err
 		}
 	}
+	return nil
+}
+
+// install runs the line of the README that installs mcpactor, with a version as the latest.
+func (c *consumer) install(version string) error {
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		return err
+	}
+	line := regexp.MustCompile(`(?m)^go install .*`).Find(readme)
+	if line == nil {
+		return errors.New("the README does not say how to install mcpactor")
+	}
+	list := filepath.Join(c.dir, "proxy", filepath.FromSlash(root), "@v", "list")
+	if err := os.WriteFile(list, []byte(version+"\n"), 0o644); err != nil {
+		return err
+	}
+	bin := filepath.Join(c.dir, "bin")
+	cmd := exec.Command("sh", "-c", string(line))
+	cmd.Dir = c.dir
+	cmd.Env = append(c.env, "GOBIN="+bin, "GOPROXY="+c.files) // others may know of a version, or refuse to say that there is none
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", line, err, out)
+	}
+	if out, err := exec.Command(filepath.Join(bin, "mcpactor"), "serve", "--help").CombinedOutput(); err != nil {
+		return fmt.Errorf("what %s has installed does not run: %w\n%s", line, err, out)
+	}
+	log.Printf("mcpactor is installed as the README says")
 	return nil
 }
 

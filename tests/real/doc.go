@@ -8,4 +8,6 @@
 //
 //	tests/real/install
 //	go test -tags real ./tests/real
+//
+// Those with Claude Code also have the build tag claude, and need the npm registry: make claude runs them.
 package real

@@ -189,14 +189,16 @@ func newerNode(t *testing.T) string {
 
 // clientProgram is a process with clients on another SDK: a program of the folder clients.
 type clientProgram struct {
-	h   *harness
-	cmd *exec.Cmd
+	h      *harness
+	cmd    *exec.Cmd
+	output string // the file of its errors
 
-	mu      sync.Mutex
-	in      io.WriteCloser
-	last    int
-	waiting map[int]chan programAnswer
-	ended   chan struct{} // its output has ended
+	mu        sync.Mutex
+	in        io.WriteCloser
+	last      int
+	waiting   map[int]chan programAnswer
+	connected chan programAnswer
+	ended     chan struct{} // its output has ended
 }
 
 type programAnswer struct {
@@ -237,6 +239,17 @@ var pythonWithSDK = sync.OnceValue(func() string {
 func startClients(h *harness, program []string, options map[string]any, n int, to target) (all []otherClient) {
 	h.t.Helper()
 	options["clients"] = n
+	p := launchClients(h, program, options, to)
+	p.awaitConnected()
+	for number := range n {
+		all = append(all, &programClient{p, number})
+	}
+	return all
+}
+
+// launchClients starts a program with clients.
+func launchClients(h *harness, program []string, options map[string]any, to target) *clientProgram {
+	h.t.Helper()
 	if to.url != "" {
 		options["url"] = to.url
 	} else {
@@ -244,38 +257,42 @@ func startClients(h *harness, program []string, options map[string]any, n int, t
 	}
 	data, err := json.Marshal(options)
 	require.NoError(h.t, err)
-	p := &clientProgram{h: h, cmd: exec.Command(program[0], append(program[1:], string(data))...), waiting: map[int]chan programAnswer{}, ended: make(chan struct{})}
 	output, err := os.Create(filepath.Join(h.dir, fmt.Sprintf("client-%d.output", time.Now().UnixNano())))
 	require.NoError(h.t, err)
 	defer output.Close()
+	p := &clientProgram{
+		h: h, cmd: exec.Command(program[0], append(program[1:], string(data))...), output: output.Name(),
+		waiting: map[int]chan programAnswer{}, connected: make(chan programAnswer, 1), ended: make(chan struct{}),
+	}
 	p.cmd.Stderr = output
 	p.in, err = p.cmd.StdinPipe()
 	require.NoError(h.t, err)
 	out, err := p.cmd.StdoutPipe()
 	require.NoError(h.t, err)
-	connected := make(chan programAnswer, 1)
-	p.waiting[0] = connected
+	p.waiting[0] = p.connected
 	require.NoError(h.t, p.cmd.Start())
 	go p.read(out)
 	h.atEnd(func() {
 		p.leave()
 		if h.t.Failed() {
-			said, _ := os.ReadFile(output.Name())
+			said, _ := os.ReadFile(p.output)
 			h.t.Logf("the clients said: %s", said)
 		}
 	})
+	return p
+}
+
+// awaitConnected waits until all clients of a program are connected.
+func (p *clientProgram) awaitConnected() {
+	p.h.t.Helper()
 	select {
-	case <-connected:
+	case <-p.connected:
 	case <-p.ended:
-		said, _ := os.ReadFile(output.Name())
-		require.Fail(h.t, "the clients did not connect", "%s", said)
-	case <-time.After(time.Until(h.limit)):
-		require.Fail(h.t, "the clients did not connect in time")
+		said, _ := os.ReadFile(p.output)
+		require.Fail(p.h.t, "the clients did not connect", "%s", said)
+	case <-time.After(time.Until(p.h.limit)):
+		require.Fail(p.h.t, "the clients did not connect in time")
 	}
-	for number := range n {
-		all = append(all, &programClient{p, number})
-	}
-	return all
 }
 
 func (p *clientProgram) read(out io.Reader) {

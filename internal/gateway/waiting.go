@@ -96,6 +96,9 @@ func (s *served) meet(ctx context.Context, w waiting) error {
 	if _, err := s.lists["tools/list"].get(ctx, w); err != nil {
 		return err
 	}
+	if _, answered := s.look(ctx); !answered {
+		return nil // the tools were kept, and the server may not have started
+	}
 	can, rest := capabilitiesIn(s.introduced()), w.rest(time.Since(began))
 	var all sync.WaitGroup
 	for method, l := range s.lists {

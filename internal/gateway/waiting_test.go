@@ -316,3 +316,25 @@ func TestCallWaitsForAServerThatStarts(t *testing.T) {
 		})
 	}
 }
+
+// A server whose tools are kept is not waited for because of a list that is not, nor started for it.
+func TestKeptToolsAreEnoughForInitialize(t *testing.T) {
+	store := &ListStore{t.TempDir()}
+	inFront(t, Config{Lists: store}, false, func(w *world, slow *faults.Server) {
+		slow.Inject("prompts/list", faults.Refuse(http.StatusInternalServerError, ""))
+		w.raw().opens()
+		time.Sleep(10 * time.Second) // the store is written
+	})
+	inFront(t, Config{Lists: store}, false, func(w *world, slow *faults.Server) {
+		slow.Inject("initialize", faults.Delay(10*time.Second))
+		r := w.raw()
+		took, said := r.opens()
+		require.Contains(t, said, `"name":"faults"`)
+		require.Zero(t, took)
+		time.Sleep(time.Second)
+		require.Zero(t, slow.Count("initialize"))
+		took, answer := r.lists("prompts/list")
+		require.NotNil(t, answer.Error)
+		require.Equal(t, listPatience, took)
+	})
+}

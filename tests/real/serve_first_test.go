@@ -50,7 +50,7 @@ func (h *harness) firstUse(name string, args ...string) target {
 }
 
 // several returns what a client connects to that uses a file with two servers for the first time.
-func (h *harness) several(name string, slow, quick mcpbridge.Server, flags ...string) target {
+func (h *harness) several(name string, slow, quick mcpbridge.Server) target {
 	h.t.Helper()
 	servers := map[string]any{}
 	for key, s := range map[string]mcpbridge.Server{"slow": slow, "quick": quick} {
@@ -60,7 +60,7 @@ func (h *harness) several(name string, slow, quick mcpbridge.Server, flags ...st
 	require.NoError(h.t, err)
 	file := filepath.Join(h.dir, name+".json")
 	require.NoError(h.t, os.WriteFile(file, data, 0o600))
-	return h.firstUse(name, append(flags, "--config", file)...)
+	return h.firstUse(name, "--wait", "50s", "--config", file) // all clients here wait for 60 s
 }
 
 // firstUse is a client that uses a server for the first time.
@@ -70,11 +70,10 @@ type firstUse struct {
 }
 
 // The first use of a server that takes long to start: each client connects, its only list has all tools, and its call runs. So it is
-// with mcpactor serve in front of the server, and in front of two. With -short the server takes 9 s at most.
+// with mcpactor serve in front of the server, in front of two, and with one that listens for all. With -short the server takes 9 s at most,
+// and nobody listens.
 func TestFirstUseOfASlowServerWorks(t *testing.T) {
-	for delay, flags := range map[time.Duration][]string{
-		2 * time.Second: nil, 9 * time.Second: nil, 25 * time.Second: {"--wait", "50s"}, 40 * time.Second: {"--wait", "50s"},
-	} {
+	for _, delay := range []time.Duration{2 * time.Second, 9 * time.Second, 25 * time.Second, 40 * time.Second} {
 		if testing.Short() && delay > 9*time.Second {
 			continue
 		}
@@ -83,6 +82,10 @@ func TestFirstUseOfASlowServerWorks(t *testing.T) {
 			h.mcpactor()
 			h.limit = time.Now().Add(2 * time.Minute)
 			uses := map[string]firstUse{}
+			listens, all := filepath.Join(h.dir, "listen.ledger"), target{}
+			if !testing.Short() {
+				all = h.listened(h.serve("slow", slowLedger(delay, listens), stdio))
+			}
 			for kind, launch := range listingOnce {
 				file := filepath.Join(h.dir, kind+".ledger")
 				slow := h.serve("slow", slowLedger(delay, file), stdio)
@@ -92,8 +95,11 @@ func TestFirstUseOfASlowServerWorks(t *testing.T) {
 				if testing.Short() && delay < 9*time.Second {
 					continue
 				}
+				if !testing.Short() && kind != "langchain" { // it does not end its session, for which the server would stay
+					uses["listen "+kind] = firstUse{launch(h, all), "write", listens}
+				}
 				quick := h.serve("quick", ledgerInto(file+".quick"), stdio)
-				uses["two "+kind] = firstUse{launch(h, h.several("two "+kind, slow, quick, flags...)), "slow__write", file}
+				uses["two "+kind] = firstUse{launch(h, h.several("two "+kind, slow, quick)), "slow__write", file}
 			}
 			for name, u := range uses {
 				u.awaitConnected()

@@ -2,14 +2,14 @@
 // tools/list, which they send once, and tools/call.
 import { createInterface } from 'node:readline'
 
-const options = JSON.parse(process.argv[2]) // {"framework", "command", "args", "env"}
+const options = JSON.parse(process.argv[2]) // {"framework", "url"} or {"framework", "command", "args", "env"}
 const server = { command: options.command, args: options.args, env: { ...process.env, ...options.env } }
 
 const connect = {
   'ai-sdk': async () => {
     const { createMCPClient } = await import('@ai-sdk/mcp')
     const { Experimental_StdioMCPTransport } = await import('@ai-sdk/mcp/mcp-stdio')
-    const client = await createMCPClient({ transport: new Experimental_StdioMCPTransport(server) })
+    const client = await createMCPClient({ transport: options.url ? { type: 'http', url: options.url } : new Experimental_StdioMCPTransport(server) })
     const tools = await client.tools()
     return {
       names: Object.keys(tools),
@@ -20,7 +20,8 @@ const connect = {
   langchain: async () => {
     const { MultiServerMCPClient } = await import('@langchain/mcp-adapters')
     const client = new MultiServerMCPClient({
-      throwOnLoadError: true, prefixToolNameWithServerName: false, mcpServers: { s: { transport: 'stdio', ...server } },
+      throwOnLoadError: true, prefixToolNameWithServerName: false,
+      mcpServers: { s: options.url ? { transport: 'http', url: options.url } : { transport: 'stdio', ...server } },
     })
     const tools = await client.getTools()
     return {

@@ -80,7 +80,7 @@ func TestFirstUseOfASlowServerWorks(t *testing.T) {
 		t.Run(delay.String(), func(t *testing.T) {
 			h := newHarness(t)
 			h.mcpactor()
-			h.limit = time.Now().Add(2 * time.Minute)
+			h.limit = time.Now().Add(4 * time.Minute)
 			uses := map[string]firstUse{}
 			listens, all := filepath.Join(h.dir, "listen.ledger"), target{}
 			if !testing.Short() {

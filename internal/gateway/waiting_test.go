@@ -255,7 +255,7 @@ func TestStartOutlivesItsClientIfItLingers(t *testing.T) {
 				}
 				leaves()
 				time.Sleep(time.Minute)
-				require.Zero(t, len(w.clients))
+				require.Empty(t, w.everybody())
 				require.Zero(t, slow.Sessions())
 				remove()
 				slow.Inject("initialize", faults.Delay(5*time.Second))
@@ -286,11 +286,11 @@ func TestStartThatLingersEndsWithTheGateway(t *testing.T) {
 		w.ends[0]()
 		w.ends = nil
 		time.Sleep(10 * time.Second)
-		require.Len(t, w.clients, 1)
+		require.Len(t, w.everybody(), 1)
 		began := time.Now()
 		w.stop()
 		require.Less(t, time.Since(began), 3*time.Second)
-		require.Empty(t, w.clients)
+		require.Empty(t, w.everybody())
 	})
 }
 

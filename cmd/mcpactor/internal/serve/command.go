@@ -35,13 +35,13 @@ import (
 // Serve is the command that is an MCP server in front of others.
 type Serve struct {
 	Server   []string          `arg:"" optional:"" passthrough:"" placeholder:"URL|COMMAND" help:"The server, after all flags: a URL, or -- and its command. Its tools keep their names."`
-	Config   string            `placeholder:"FILE" help:"Serve all servers of a file such as .mcp.json. Their tools are called SERVER__TOOL."`
+	Config   string            `placeholder:"FILE" help:"Serve all servers of a file, as SERVER__TOOL."`
 	Inputs   batch.Inputs      `embed:""`
 	Header   map[string]string `mapsep:"none" placeholder:"NAME=VALUE" help:"Header for the URL. $${VAR} is an environment variable."`
 	Share    []string          `placeholder:"SERVER" help:"Let all clients share one session of this server."`
 	Listen   string            `placeholder:"HOST:PORT" help:"Serve streamable HTTP at /mcp instead of stdio, and show the sessions at /debug/mcp/."`
 	Token    string            `env:"MCPACTOR_SERVE_TOKEN" placeholder:"TOKEN" help:"Bearer token for --listen."`
-	Wait     time.Duration     `help:"How long initialize waits for servers that have not answered yet. The default is 25s for several servers, and for one as long as the client waits."`
+	Wait     time.Duration     `help:"How long initialize waits for servers (several: 25s)."`
 	Quiet    time.Duration     `help:"End a call when its server is silent for this long."`
 	NoCache  bool              `help:"Do not keep the lists of tools on disk."`
 	LogLevel string            `default:"warn" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`

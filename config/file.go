@@ -26,7 +26,7 @@ type File struct {
 	Store string
 	// Inputs has what the file says of its inputs, whether or not a server needs them.
 	Inputs []Input
-	// Warnings has the fields that have no effect, and the servers that get another name.
+	// Warnings has the fields that have no effect, the servers that get another name, and why servers are left out.
 	Warnings []Warning
 }
 
@@ -35,6 +35,8 @@ type Warning struct {
 	Field string // such as "mcpServers.files.timeout"
 	Line  int
 	Text  string
+	// Server is the name of the server that is left out for this reason, or empty.
+	Server string
 }
 
 // String returns the warning as one line.
@@ -71,6 +73,10 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Loader reads configuration files. The zero value is ready to use.
 type Loader struct {
+	// LeaveOut leaves out a server whose entry has an error, with a warning for each error. An error elsewhere is an error of
+	// the file: an unknown field beside the servers, or two servers with one name. So is a file without a usable server.
+	// Defaults to false, which makes each error one of the file.
+	LeaveOut bool
 	// LookupEnv returns environment variables. Defaults to [os.LookupEnv].
 	LookupEnv func(name string) (value string, ok bool)
 	// Variable returns the values of variables that LookupEnv does not know, by the text
@@ -81,8 +87,7 @@ type Loader struct {
 	Variable func(name string) (value string, ok bool)
 	// Input returns the value of ${input:id} in a file of VS Code. It is called once for each
 	// input that an enabled server needs, and that Variable does not return for the name
-	// "input:id". A server whose input has no value is left out, with a warning; if no server is
-	// left, that is an error. Defaults to nil, which returns no value.
+	// "input:id". A server whose input has no value is left out, as with LeaveOut. Defaults to nil, which returns no value.
 	Input func(Input) (value string, ok bool)
 }
 
@@ -98,23 +103,29 @@ func (l Loader) Load(path string) (*File, error) {
 	if filepath.Ext(path) == ".toml" {
 		return nil, &Error{File: path, Err: errors.New("is TOML: write its servers into a file in JSON or YAML")}
 	}
-	r := l.reader(path)
-	if folder, err := filepath.Abs(filepath.Dir(path)); err == nil {
-		r.dir = folder
-		if base := filepath.Base(folder); base == ".vscode" || base == ".cursor" {
-			r.workspace = filepath.Dir(folder)
-		}
-	}
-	return r.read(data)
+	return l.reader(path).read(data)
 }
 
 // Parse reads the content of a file. Relative paths in it are relative to the working
 // directory.
 func (l Loader) Parse(data []byte) (*File, error) { return l.reader("").read(data) }
 
-func (l Loader) reader(name string) *reader {
+// reader returns a reader of the file at a path, which is empty if there is no file.
+func (l Loader) reader(path string) *reader {
 	if l.LookupEnv == nil {
 		l.LookupEnv = os.LookupEnv
 	}
-	return &reader{loader: l, name: name, file: &File{OAuth: map[string]OAuth{}}, names: map[string]*node{}, answers: map[string]string{}}
+	r := &reader{loader: l, name: path, file: &File{OAuth: map[string]OAuth{}}, names: map[string]*node{}, wrong: map[*node][]*node{}, answers: map[string]string{}}
+	folder, err := filepath.Abs(filepath.Dir(path))
+	if path == "" || err != nil {
+		return r
+	}
+	r.dir = folder
+	switch filepath.Base(folder) {
+	case ".vscode", ".cursor":
+		r.workspace = filepath.Dir(folder)
+	case ".gemini":
+		r.dollars = expandDollars
+	}
+	return r
 }

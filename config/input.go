@@ -16,12 +16,6 @@ type Input struct {
 	Options []string
 }
 
-// lack is a value that needs an input which nobody has supplied.
-type lack struct {
-	at *node
-	id string
-}
-
 const lacks = "needs the input %q: Loader.Input has to return it"
 
 // input returns the value of an input. It asks once for each.
@@ -37,7 +31,7 @@ func (r *reader) input(n *node, id string) string {
 	case r.current == nil:
 		r.fail(n, lacks, id)
 	default:
-		r.lacking = append(r.lacking, lack{n, id})
+		r.lacks = append(r.lacks, r.errorAt(n, lacks, id))
 	}
 	return value
 }
@@ -81,16 +75,4 @@ func textOf(n *node, name string) string {
 		return field.text
 	}
 	return ""
-}
-
-// reportLacking reports the inputs that nobody has supplied: as errors if no server is left, else as
-// warnings.
-func (r *reader) reportLacking() {
-	for _, l := range r.lacking {
-		if len(r.file.Supervisor.Servers) == 0 {
-			r.fail(l.at, lacks, l.id)
-			continue
-		}
-		r.warn(l.at, "the server is left out: it "+lacks, l.id)
-	}
 }

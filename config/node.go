@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -30,6 +31,7 @@ type node struct {
 	kind  kind
 	text  string  // of a string; a number or a boolean as it is written
 	items []*node // the items of a list, or the fields of an object, in order
+	wrong error   // why a file cannot have the value, or nil
 }
 
 // add adds a field or an item.
@@ -47,6 +49,16 @@ func (n *node) field(name string) *node {
 	for _, field := range n.items {
 		if field.name == name && field.kind != isNull {
 			return field
+		}
+	}
+	return nil
+}
+
+// entryIn returns the field of one of the objects that n is or is in, or nil.
+func (n *node) entryIn(objects []*node) *node {
+	for ; n.parent != nil; n = n.parent {
+		if slices.Contains(objects, n.parent) {
+			return n
 		}
 	}
 	return nil

@@ -29,8 +29,9 @@ const (
 var errDeep = errors.New("is nested too deeply: put the servers into a file of their own")
 
 // parse parses a file. A file that begins like JSON or like a comment of JSON is JSON, with
-// comments and trailing commas as most clients allow them. Any other file is YAML.
-func parse(data []byte) (*node, error) {
+// comments and trailing commas as most clients allow them. Any other file is YAML. Values that
+// are malformed are nulls, and in wrong: what they cost depends on where they are.
+func parse(data []byte) (root *node, wrong []*node, err error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if !utf8.Valid(data) {
 		valid := 0
@@ -41,14 +42,14 @@ func parse(data []byte) (*node, error) {
 			}
 			valid += size
 		}
-		return nil, &Error{Line: 1 + bytes.Count(data[:valid], []byte("\n")), Err: errors.New("is not valid UTF-8")}
+		return nil, nil, &Error{Line: 1 + bytes.Count(data[:valid], []byte("\n")), Err: errors.New("is not valid UTF-8")}
 	}
 	if len(data) > maxSize || bytes.Count(data, []byte("["))+bytes.Count(data, []byte("{")) > maxBrackets {
-		return nil, &Error{Err: errors.New("is too large: put the servers into a file of their own")}
+		return nil, nil, &Error{Err: errors.New("is too large: put the servers into a file of their own")}
 	}
 	start := bytes.TrimLeft(data, " \t\r\n")
 	if len(start) == 0 {
-		return nil, &Error{Err: errors.New("is empty")}
+		return nil, nil, &Error{Err: errors.New("is empty")}
 	}
 	if strings.IndexByte("{[/", start[0]) >= 0 {
 		return parseJSON(data)
@@ -56,15 +57,15 @@ func parse(data []byte) (*node, error) {
 	return parseYAML(data)
 }
 
-func parseJSON(data []byte) (*node, error) {
+func parseJSON(data []byte) (root *node, wrong []*node, err error) {
 	value, err := hujson.Parse(data)
 	if err != nil {
-		return nil, &Error{Err: fmt.Errorf("is not valid JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))}
+		return nil, nil, &Error{Err: fmt.Errorf("is not valid JSON: %s", strings.TrimPrefix(err.Error(), "hujson: "))}
 	}
 	b := &jsonBuilder{data: data, line: 1}
-	root := &node{line: 1}
+	root = &node{line: 1}
 	b.build(root, &value)
-	return root, b.err
+	return root, b.wrong, b.err
 }
 
 // jsonBuilder converts values to nodes, in the order of the file.
@@ -72,6 +73,7 @@ type jsonBuilder struct {
 	data   []byte
 	offset int // the position up to which lines are counted
 	line   int // the line of offset
+	wrong  []*node
 	err    error
 }
 
@@ -111,64 +113,74 @@ func (b *jsonBuilder) build(n *node, value *hujson.Value) {
 	}
 }
 
-// textOf returns the text of a literal. It records an error if a string is not valid Unicode.
+// textOf returns the text of a literal, or "" if a string is not valid Unicode.
 func (b *jsonBuilder) textOf(n *node, value hujson.ValueTrimmed) string {
 	literal, _ := value.(hujson.Literal)
-	if err := wellformed.JSON(literal); err != nil && b.err == nil {
-		b.err = &Error{Field: n.path(), Line: n.line, Err: err}
+	if err := wellformed.JSON(literal); err != nil {
+		n.wrong = err
+		b.wrong = append(b.wrong, n)
+		return ""
 	}
 	return literal.String()
 }
 
-func parseYAML(data []byte) (*node, error) {
+func parseYAML(data []byte) (root *node, wrong []*node, err error) {
 	var document, second yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	if err := dec.Decode(&document); err != nil {
 		if errors.Is(err, io.EOF) {
-			return nil, &Error{Err: errors.New("is empty")}
+			return nil, nil, &Error{Err: errors.New("is empty")}
 		}
-		return nil, &Error{Err: fmt.Errorf("is neither JSON nor YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))}
+		return nil, nil, &Error{Err: fmt.Errorf("is neither JSON nor YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))}
 	}
 	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
-		return nil, &Error{Line: second.Line, Err: errors.New("has a second document: put the servers into one document")}
+		return nil, nil, &Error{Line: second.Line, Err: errors.New("has a second document: put the servers into one document")}
 	}
-	root := &node{}
-	return root, buildYAML(root, document.Content[0])
+	root = &node{}
+	wrong, err = buildYAML(root, document.Content[0])
+	return root, wrong, err
 }
 
-func buildYAML(n *node, value *yaml.Node) error {
+// buildYAML converts a value to nodes, and returns those that are malformed.
+func buildYAML(n *node, value *yaml.Node) (wrong []*node, err error) {
 	n.line = max(n.line, value.Line)
-	wrong := func(format string, args ...any) error {
-		return &Error{Field: n.path(), Line: value.Line, Err: fmt.Errorf(format, args...)}
+	malformed := func(format string, args ...any) ([]*node, error) {
+		n.kind, n.wrong = isNull, fmt.Errorf(format, args...)
+		return append(wrong, n), nil
 	}
 	if n.depth > maxDepth {
-		return &Error{Line: value.Line, Err: errDeep}
+		return nil, &Error{Line: value.Line, Err: errDeep}
+	}
+	below := func(child *node, value *yaml.Node) error {
+		more, err := buildYAML(child, value)
+		wrong = append(wrong, more...)
+		return err
 	}
 	switch value.Kind {
 	case yaml.AliasNode:
-		return wrong("is a YAML alias, which is not supported: write the value itself")
+		return malformed("is a YAML alias, which is not supported: write the value itself")
 	case yaml.SequenceNode:
 		n.kind = isList
 		for _, item := range value.Content {
-			if err := buildYAML(n.add("", item.Line), item); err != nil {
-				return err
+			if err := below(n.add("", item.Line), item); err != nil {
+				return nil, err
 			}
 		}
-		return nil
+		return wrong, nil
 	case yaml.MappingNode:
 		n.kind = isObject
 		for i := 0; i < len(value.Content); i += 2 {
 			name := value.Content[i]
 			if name.Kind != yaml.ScalarNode || name.ShortTag() == "!!merge" {
-				return wrong("has a key that is not a plain string, which is not supported: write the fields themselves")
+				return malformed("has a key that is not a plain string, which is not supported: write the fields themselves")
 			}
 			field := n.add(name.Value, name.Line)
-			if err := buildYAML(field, value.Content[i+1]); err != nil {
-				return err
+			if err := below(field, value.Content[i+1]); err != nil {
+				return nil, err
 			}
 			field.line = name.Line
 		}
-		return nil
+		return wrong, nil
 	}
 	n.text = value.Value
 	switch tag := value.ShortTag(); tag {
@@ -181,7 +193,7 @@ func buildYAML(n *node, value *yaml.Node) error {
 	case "!!str", "!!timestamp":
 		n.kind = isText
 	default:
-		return wrong("has the YAML tag %s, which is not supported: remove the tag", strconv.Quote(tag))
+		return malformed("has the YAML tag %s, which is not supported: remove the tag", strconv.Quote(tag))
 	}
-	return nil
+	return wrong, nil
 }

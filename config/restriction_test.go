@@ -64,7 +64,7 @@ func TestFieldsThatRestrictAreNeverDropped(t *testing.T) {
 		`"excludeMCPServers": ["a"]`:             "excludeMCPServers: may restrict",
 		`"permissions": {"deny": ["mcp__a__x"]}`: "permissions.deny: may restrict tools or servers, but is not supported: put the servers into a file of their own",
 
-		`"projects": {"/p": {"disabledMcpjsonServers": ["a"]}}`:      "projects./p.disabledMcpjsonServers: may restrict",
+		`"projects": ["deny", {"x": {"deny": ["y"]}}]`:               "projects[0]: may restrict",
 		`"tools": {"exclude": ["x"]}`:                                "tools.exclude: may restrict",
 		`"tools": {"core": ["x"]}`:                                   "tools.core: may restrict",
 		`"agent": {"profiles": {"p": {"context_servers": {"a":1}}}}`: "agent.profiles.p.context_servers: may restrict",

@@ -6,15 +6,21 @@ import (
 	"strings"
 )
 
-// root reads the root object of the file.
-func (r *reader) root(n *node) {
-	var mcpServers, servers, contextServers, mcp, settings *node
+// root reads the root object of the file. wrong are the malformed values in it.
+func (r *reader) root(n *node, wrong []*node) {
+	var projects, mcpServers, servers, contextServers, mcp, settings *node
 	targets := map[string]any{
 		"mcpServers": &mcpServers, "servers": &servers, "context_servers": &contextServers, "mcp": &mcp, "inputs": &r.inputs, "supervisor": &settings,
 	}
 	known := slices.Sorted(maps.Keys(targets))
 	var others []*node
-	r.fields(n, targets, func(field *node) { others = append(others, field) })
+	r.fields(n, targets, func(field *node) {
+		if field.name == "projects" && field.kind == isObject {
+			projects = field
+			return
+		}
+		others = append(others, field)
+	})
 	if n.kind != isObject {
 		return
 	}
@@ -40,9 +46,22 @@ func (r *reader) root(n *node) {
 	default:
 		all = r.nested(mcp)
 	}
-	if all == nil {
+	r.vscode = all != nil && (all == servers || all.parent == mcp && !r.opencode)
+	var local *node // of Claude Code
+	if projects != nil && all == mcpServers {
+		local = r.project(projects)
+	} else if projects != nil {
+		others = append(others, projects)
+	}
+	objects := slices.DeleteFunc([]*node{local, all}, func(object *node) bool { return object == nil })
+	for _, value := range wrong {
+		entry := value.entryIn(objects)
+		r.wrong[entry] = append(r.wrong[entry], value)
+	}
+	r.failMalformed(nil)
+	if len(objects) == 0 {
 		if len(r.errs) == 0 {
-			r.failField(n, "mcpServers", "is missing")
+			r.noServer(&node{parent: n, name: "mcpServers", line: n.line}, projects, "is missing")
 		}
 		for _, field := range others {
 			r.unknownInFile(field, known)
@@ -50,7 +69,7 @@ func (r *reader) root(n *node) {
 		return
 	}
 	r.readInputs()
-	r.servers(all)
+	r.servers(objects)
 	for _, field := range others {
 		if name := field.name; r.opencode && (name == "tools" || name == "permission") && field.kind == isObject {
 			r.permissions(field)
@@ -58,10 +77,18 @@ func (r *reader) root(n *node) {
 		}
 		r.unknownInFile(field, known)
 	}
-	r.reportLacking()
-	if len(r.errs) == 0 && len(r.file.Supervisor.Servers) == 0 {
-		r.fail(all, "has no enabled server")
+	if len(r.errs)+len(r.left)+len(r.file.Supervisor.Servers) > 0 {
+		return
 	}
+	r.noServer(objects[0], projects, "has no enabled server")
+}
+
+// noServer adds the error of a file without a server.
+func (r *reader) noServer(at, projects *node, text string) {
+	if other := otherProject(projects); other != "" {
+		at, text = projects, "has servers for other folders only: start this program in one of them, such as "+printable(other)
+	}
+	r.fail(at, "%s", text)
 }
 
 // nested returns the servers in an object mcp, of opencode or of the settings of VS Code.
@@ -81,23 +108,30 @@ func (r *reader) nested(mcp *node) *node {
 // geminiFields are fields that only Gemini CLI has. It replaces $VAR.
 var geminiFields = []string{"httpUrl", "includeTools", "excludeTools", "trust"}
 
-// servers reads all servers, in the order of their names.
-func (r *reader) servers(n *node) {
-	if !r.is(n, isObject) {
-		return
-	}
+// servers reads all servers, in the order of their names. A server in an earlier object takes precedence over one of the same
+// name in a later one.
+func (r *reader) servers(objects []*node) {
 	var sorted []*node
-	seen := map[string]bool{}
-	for _, server := range n.items {
-		if seen[server.name] {
-			r.fail(server, "is a duplicate")
+	seen := map[string]*node{}
+	for _, n := range objects {
+		if !r.is(n, isObject) {
 			continue
 		}
-		seen[server.name] = true
-		sorted = append(sorted, server)
-		for _, field := range geminiFields {
-			if server.field(field) != nil {
-				r.dollars = expandDollars
+		for _, server := range n.items {
+			switch other := seen[server.name]; {
+			case other != nil && other.parent == n:
+				r.fail(server, "is a duplicate")
+				continue
+			case other != nil:
+				r.warn(server, "is replaced by %s", other.path())
+				continue
+			}
+			seen[server.name] = server
+			sorted = append(sorted, server)
+			for _, field := range geminiFields {
+				if server.field(field) != nil {
+					r.dollars = expandDollars
+				}
 			}
 		}
 	}

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"fmt"
 	"maps"
 	"path"
@@ -8,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -29,7 +32,7 @@ type entry struct {
 	args                           arguments
 	kind, transport, transportType string // three names for the transport
 	url, serverURL, httpURL        string
-	env, environment               map[string]string
+	env, environment               variables
 	envFile, source                string
 	disabled, enabled              bool
 	allow, deny                    *node
@@ -58,7 +61,7 @@ func (e *entry) fields() map[string]any {
 	}
 }
 
-// server reads one server. It ignores the other fields of a disabled server.
+// server reads one server, and leaves it out if it has to. It ignores the other fields of a disabled server.
 func (r *reader) server(n *node) {
 	has := func(field, value string) bool {
 		f := n.field(field)
@@ -67,10 +70,39 @@ func (r *reader) server(n *node) {
 	if has("disabled", "true") || has("enabled", "false") || r.isExcluded(n) {
 		return
 	}
-	e := &entry{}
-	before, lacking := len(r.errs), len(r.lacking)
-	r.current = n
-	defer func() { r.current = nil }()
+	name := r.nameOf(n)
+	before := len(r.errs)
+	r.current, r.lacks = n, nil
+	e, login := r.entry(n, name)
+	r.current = nil
+	wrong := r.errs[before:]
+	switch {
+	case len(r.lacks) > 0: // nothing can be said of the values that are missing
+		wrong = r.lacks
+	case len(wrong) == 0:
+		r.file.Supervisor.Servers = append(r.file.Supervisor.Servers, e.server)
+		r.file.Tools = append(r.file.Tools, e.tools)
+		if !reflect.DeepEqual(login, OAuth{}) {
+			r.file.OAuth[name] = login
+		}
+		r.entries = append(r.entries, n)
+		return
+	case !r.loader.LeaveOut:
+		return
+	}
+	for _, err := range wrong {
+		r.left = append(r.left, leftOut{name, err})
+	}
+	r.errs = r.errs[:before]
+}
+
+// entry reads the fields of a server.
+func (r *reader) entry(n *node, name string) (e *entry, login OAuth) {
+	e = &entry{}
+	before := len(r.errs)
+	if r.failMalformed(n); len(r.errs) > before {
+		return e, login
+	}
 	r.fields(n, e.fields(), r.unknownInServer)
 	r.start(n, e)
 	r.remote(n, e)
@@ -86,7 +118,6 @@ func (r *reader) server(n *node) {
 		c := &e.server.Cleanup
 		r.strict(e.cleanup, map[string]any{"command": &c.Command, "args": &c.Args, "timeout": &c.Timeout, "records": &c.Records})
 	}
-	var login OAuth
 	for _, given := range []*node{e.oauth, e.auth} {
 		switch {
 		case given == nil:
@@ -101,29 +132,15 @@ func (r *reader) server(n *node) {
 	}
 	r.filters(e)
 	r.perKey(n, e)
-	if len(r.lacking) > lacking { // nothing can be said of the values that are missing
-		r.errs = r.errs[:before]
-		return
+	e.server.Name, e.tools.Name = name, name
+	err := (messages.Key{Scope: e.tools.Scope}).Validate()
+	if err == nil {
+		err = e.server.Validate()
 	}
-	if len(r.errs) > before {
-		return
-	}
-	e.server.Name = r.nameOf(n)
-	e.tools.Name = e.server.Name
-	if err := (messages.Key{Scope: e.tools.Scope}).Validate(); err != nil {
+	if err != nil && len(r.errs) == before { // else it may be a consequence of another error
 		r.fail(n, "%w", err)
-		return
 	}
-	if err := e.server.Validate(); err != nil {
-		r.fail(n, "%w", err)
-		return
-	}
-	r.file.Supervisor.Servers = append(r.file.Supervisor.Servers, e.server)
-	r.file.Tools = append(r.file.Tools, e.tools)
-	if !reflect.DeepEqual(login, OAuth{}) {
-		r.file.OAuth[e.server.Name] = login
-	}
-	r.entries = append(r.entries, n)
+	return e, login
 }
 
 // start reads the command, the arguments and the environment of a stdio server.
@@ -146,6 +163,16 @@ func (r *reader) start(n *node, e *entry) {
 	default:
 		r.into(e.command, &e.server.Command)
 	}
+	e.server.Command, e.server.Dir = inHome(e.server.Command), inHome(e.server.Dir)
+	for i, arg := range e.args {
+		switch path := inHome(arg); {
+		case path == arg || e.command == nil:
+		case r.vscode:
+			e.args[i] = path
+		default: // it may be for a shell elsewhere, such as that of ssh
+			r.warn(argumentOf(n, i), "begins with ~, which is not replaced here: write ${userHome} if it is the home directory of this machine")
+		}
+	}
 	e.server.Args = e.args
 	if e.env != nil && e.environment != nil {
 		r.fail(n.field("environment"), "conflicts with env: give one of them")
@@ -153,7 +180,7 @@ func (r *reader) start(n *node, e *entry) {
 	if e.envFile != "" {
 		e.server.Env = r.envFile(n.field("envFile"), e.envFile)
 	}
-	for _, env := range []map[string]string{e.environment, e.env} {
+	for _, env := range []variables{e.environment, e.env} {
 		if e.server.Env == nil {
 			e.server.Env = env
 			continue
@@ -288,19 +315,26 @@ func (r *reader) patterns(n *node) (patterns []string) {
 // forbidden matches the characters that the name of a server cannot have.
 var forbidden = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
 
-// nameOf returns the name of a server. It replaces a name that is not valid, such as
-// "My Server", and adds a warning. Two servers with the same name are an error.
+// nameOf returns the name of a server, also of one that is left out. It replaces a name that is not valid, such as
+// "My Server", and adds a warning. Two servers with the same name are an error of the file.
 func (r *reader) nameOf(n *node) string {
 	name := n.name
 	if (&mcpbridge.Server{Name: name, Command: "any"}).Validate() != nil {
 		name = strings.Trim(forbidden.ReplaceAllString(name, "-"), "._-")
+	}
+	if n.name != "" && name == "" || strings.ContainsFunc(n.name, isForeign) { // too little of it is left to tell it from others
+		sum := sha256.Sum256([]byte(n.name))
+		name = fmt.Sprintf("%s-%x", cmp.Or(name, "server"), sum[:4])
 	}
 	if other := r.names[name]; other != nil {
 		r.fail(n, "would get the name %q, which is the name of %s: rename one of them", name, other.path())
 	}
 	r.names[name] = n
 	if name != n.name && name != "" {
-		r.warn(n, "gets the name %q: a name has only letters, digits, dots, dashes and underscores", name)
+		r.warn(n, "gets the name %q: a name has only the letters A to Z, digits, dots, dashes and underscores", name)
 	}
 	return name
 }
+
+// isForeign reports whether a character is a letter of another script than the Latin one.
+func isForeign(r rune) bool { return unicode.IsLetter(r) && !unicode.Is(unicode.Latin, r) }

@@ -18,18 +18,25 @@ func TestInvalidNamesOfServersAreReplaced(t *testing.T) {
 	}
 	require.Equal(t, []string{"scope-name", "My-Server", "a-"}, names)
 	require.Len(t, file.Warnings, 2)
-	require.Equal(t, config.Warning{Field: "mcpServers.My Server!", Line: 1, Text: `gets the name "My-Server": a name has only letters, digits, dots, dashes and underscores`}, file.Warnings[1])
+	require.Equal(t, config.Warning{Field: "mcpServers.My Server!", Line: 1, Text: `gets the name "My-Server": a name has only the letters A to Z, digits, dots, dashes and underscores`}, file.Warnings[1])
 
 	for servers, want := range map[string]string{
 		`"a b": {"command": "x"}, "a-b": {"command": "x"}`: `mcpServers.a-b: would get the name "a-b", which is the name of mcpServers.a b: rename one of them`,
 		`"a b": {"command": "x"}, "a/b": {"command": "x"}`: `mcpServers.a/b: would get the name "a-b"`,
-		`"é": {"command": "x"}`:                            `mcpServers.é: name: "" is not a name`,
 		`"": {"command": "x"}`:                             `mcpServers."": name: "" is not a name`,
 		`"a\nb c": {"args": 7}`:                            `mcpServers."a\nb c".args: is a number`,
 	} {
 		_, err := parse(`{"mcpServers": {` + servers + `}}`)
 		require.ErrorContains(t, err, want)
 	}
+	file, err = parse(`{"mcpServers": {"高德地图 MCP": {"command": "x"}, "百度地图 MCP": {"command": "x"}, "é": {"command": "x"}, "Café": {"command": "x"}, "文件": {"command": "x"}, "🚀": {"command": "x"}}}`)
+	require.NoError(t, err)
+	names = nil
+	for _, server := range file.Supervisor.Servers {
+		names = append(names, server.Name)
+	}
+	require.Equal(t, []string{"Caf", "server-4a99557e", "server-39932f24", "MCP-46bb98ea", "MCP-79b61fae", "server-ebbc0b28"}, names, "each has the same name in all files")
+	require.Len(t, file.Warnings, 6)
 	_, err = parse(`{"mcpServers": {"` + strings.Repeat("a", 129) + `": {"command": "x"}}}`)
 	require.ErrorContains(t, err, "is not a name")
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/json"
 	"math"
 	"regexp"
 	"strconv"
@@ -44,6 +45,10 @@ func (r *reader) fields(n *node, targets map[string]any, unknown func(*node)) {
 type arguments []string
 
 var scriptOption = regexp.MustCompile(`^-[a-z]*c$`)
+
+// variables are the environment variables of a server. In files of VS Code a value may be a number, or null, which removes a
+// variable that the process would inherit.
+type variables map[string]string
 
 // into reads a value into a pointer, and replaces the variables in strings.
 func (r *reader) into(n *node, target any) {
@@ -93,6 +98,21 @@ func (r *reader) into(n *node, target any) {
 				*target = append(*target, r.expand(item, item.text, dollars))
 			}
 		}
+	case *variables:
+		*target = make(variables, len(n.items))
+		r.fields(n, nil, func(field *node) {
+			switch {
+			case r.vscode && field.kind == isNull:
+				r.warn(field, "has no effect: a server inherits only the variables that programs need, and this may be one of them")
+				return
+			case r.vscode && field.kind == isNumber && isPlainNumber(field.text):
+				(*target)[field.name] = field.text
+				return
+			}
+			var value string
+			r.into(field, &value)
+			(*target)[field.name] = value
+		})
 	case *map[string]string:
 		*target = make(map[string]string, len(n.items))
 		r.fields(n, nil, func(field *node) {
@@ -101,6 +121,16 @@ func (r *reader) into(n *node, target any) {
 			(*target)[field.name] = value
 		})
 	}
+}
+
+// isPlainNumber reports whether a number is written as JavaScript writes it, so that its text is certain.
+func isPlainNumber(text string) bool {
+	number, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return false
+	}
+	written, err := json.Marshal(number)
+	return err == nil && string(written) == text
 }
 
 // value returns a value as encoding/json decodes it, with its variables replaced. An integer

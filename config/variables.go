@@ -141,15 +141,21 @@ func (r *reader) contents(n *node, path string) string {
 
 // located resolves the path of a file that the configuration names.
 func (r *reader) located(path string) string {
-	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		if home, err := os.UserHomeDir(); err == nil {
-			return filepath.Join(home, rest)
-		}
-	}
+	path = inHome(path)
 	if filepath.IsAbs(path) {
 		return path
 	}
 	return filepath.Join(r.dir, path)
+}
+
+// inHome returns a path with the home directory of the user in place of a ~ at its beginning.
+func inHome(path string) string {
+	rest, is := strings.CutPrefix(path, "~")
+	home, err := os.UserHomeDir()
+	if !is || rest != "" && !os.IsPathSeparator(rest[0]) || err != nil {
+		return path
+	}
+	return home + rest
 }
 
 // envLine matches a line of an environment file: a name, and a value that may be quoted.

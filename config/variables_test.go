@@ -120,7 +120,8 @@ func TestInputsAreSuppliedByAFunction(t *testing.T) {
 	require.Len(t, got.Tools, 3)
 	require.Equal(t, []config.Input{{ID: "key", Description: "The key", Password: true}, {ID: "mode", Default: "a", Options: []string{"a", "b"}}}, got.Inputs)
 	require.Len(t, got.Warnings, 1)
-	require.Equal(t, `line 9: servers.three.url: the server is left out: it needs the input "other": Loader.Input has to return it`, got.Warnings[0].String())
+	require.Equal(t, `line 9: servers.three.url: needs the input "other": Loader.Input has to return it; the server is left out`, got.Warnings[0].String())
+	require.Equal(t, "three", got.Warnings[0].Server)
 
 	_, err = config.Loader{}.Parse([]byte(`{"servers": {"one": {"url": "${input:key}"}}}`))
 	require.ErrorContains(t, err, `servers.one.url: needs the input "key"`)

@@ -192,7 +192,7 @@ func serverIn(file *config.File, name string) (mcpbridge.Server, error) {
 		}
 		names = append(names, srv.Name)
 	}
-	if lacks := leftOut(file, name+"."); len(lacks) > 0 {
+	if lacks := LeftOut(file, name); len(lacks) > 0 {
 		return mcpbridge.Server{}, cli.Usagef("%s", lacks[0])
 	}
 	if meant := nearest.Of(name, names); meant != "" {

@@ -83,7 +83,7 @@ func (cmd *Doctor) Run(p *cli.Program) error {
 			fmt.Fprintf(p.Out, "%s: %s\n", srv.Name, warning)
 		}
 	}
-	for _, text := range leftOut(i.File, "") { // these servers are not among those above
+	for _, text := range LeftOut(i.File, "") { // these servers are not among those above
 		failed = true
 		fmt.Fprintln(p.Out, text)
 	}

@@ -52,7 +52,7 @@ func newInputs(given Inputs, p *cli.Program) *inputs {
 // load loads a configuration file.
 func (i *inputs) load(path string) (*config.File, error) {
 	i.asked = nil
-	file, err := config.Loader{Input: i.value}.Load(path)
+	file, err := config.Loader{Input: i.value, LeaveOut: true}.Load(path)
 	if err == nil {
 		i.logins.Options = func(server string) login.Options {
 			return login.Options{Off: file.OAuth[server].Off, Remedy: "run: mcpactor login --config " + path + " " + server}
@@ -95,11 +95,11 @@ func forUser(text string) string {
 	return forGo.ReplaceAllString(text, `"$1": give --input $1=VALUE`)
 }
 
-// leftOut says for each input that nobody has supplied which server is left out: for those of one server if it has a name.
-func leftOut(file *config.File, server string) (lines []string) {
+// LeftOut says why servers of a file are left out, or why one of them is.
+func LeftOut(file *config.File, server string) (lines []string) {
 	for _, warning := range file.Warnings {
-		if forGo.MatchString(warning.Text) && strings.Contains(warning.Field, "."+server) {
-			lines = append(lines, warning.Field+": "+forUser(warning.Text))
+		if warning.Server != "" && (server == "" || server == warning.Server) {
+			lines = append(lines, forUser(warning.String()))
 		}
 	}
 	return lines
@@ -191,7 +191,7 @@ func (i *inputs) restoreIfInterrupted() (stop func()) {
 func Load(path string, given Inputs, p *cli.Program) (*config.File, error) {
 	file, err := newInputs(given, p).first(path)
 	if err == nil {
-		for _, text := range leftOut(file, "") {
+		for _, text := range LeftOut(file, "") {
 			p.Errorf("%s", text)
 		}
 	}

@@ -79,7 +79,7 @@ func (cmd *Tools) list(ctx context.Context, i *instance) (*toolset.Set, error) {
 func (cmd *Tools) print(i *instance, set *toolset.Set, p *cli.Program) error {
 	list := newToolList(set)
 	described, err := list.choose(cmd.Name)
-	lacks := leftOut(i.File, "")
+	lacks := LeftOut(i.File, "")
 	if err != nil && len(list.Missing)+len(lacks) == 0 {
 		return err
 	}
@@ -93,7 +93,7 @@ func (cmd *Tools) print(i *instance, set *toolset.Set, p *cli.Program) error {
 	if writing := write(p.Out); writing != nil {
 		return writing
 	}
-	if _, noServer := serverIn(i.File, cmd.Name); err != nil && noServer != nil && len(leftOut(i.File, cmd.Name+".")) == 0 {
+	if _, noServer := serverIn(i.File, cmd.Name); err != nil && noServer != nil && len(LeftOut(i.File, cmd.Name)) == 0 {
 		p.Errorf("%q is no tool and no server of those that could be listed. Not listed:", cmd.Name)
 	}
 	for _, missing := range set.Missing {

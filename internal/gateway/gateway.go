@@ -45,6 +45,8 @@ type Config struct {
 	// Tools has the filters of each of Supervisor.Servers, in the same order. The scope of one is that of a session which
 	// all clients share.
 	Tools []toolset.Server
+	// LeftOut says which servers are left out, and why: clients are told in log messages.
+	LeftOut []string
 	// Prefixed is true if the names of tools and prompts get the name of their server.
 	Prefixed bool
 	// Quiet is the [messages.Header.Quiet] of requests of clients.

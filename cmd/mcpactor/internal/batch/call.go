@@ -64,6 +64,9 @@ func (cmd *Call) Run(p *cli.Program) error {
 	if err != nil {
 		return errors.Join(err, i.stop(closeLimit))
 	}
+	for _, text := range LeftOut(i.File, "") {
+		p.Errorf("%s", text)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, cmd.Timeout)

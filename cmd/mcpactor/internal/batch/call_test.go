@@ -104,7 +104,37 @@ func TestDoctorNamesServersWhoseInputsAreMissing(t *testing.T) {
 	config := configured(t, fmt.Sprintf(`{"servers": {"one": {"url": %q}, "lacks": {"url": "http://127.0.0.1:1", "headers": {"K": "${input:key}"}}}}`, served(t, newTools())))
 	var out, log strings.Builder
 	require.Equal(t, cli.ExitFailed, run([]string{"doctor", "--config", config}, nil, &out, &log))
-	require.Contains(t, out.String(), `servers.lacks.headers.K: the server is left out: it needs the input "key": give --input key=VALUE`)
+	require.Contains(t, out.String(), `servers.lacks.headers.K: needs the input "key": give --input key=VALUE; the server is left out`)
+}
+
+// An entry with an error costs that server, in each command.
+func TestServerWithAnErrorIsLeftOutAndNamed(t *testing.T) {
+	config := configured(t, fmt.Sprintf("{\"mcpServers\": {\"one\": {\"url\": %q},\n\"bad\": {\"command\": \"x\", \"env\": {\"T\": \"${NOT_SET_ANYWHERE}\"}}}}", served(t, newTools("a"))))
+	const named = "line 2: mcpServers.bad.env.T: the environment variable NOT_SET_ANYWHERE is not set: set it, or write ${NOT_SET_ANYWHERE:-default}; the server is left out\n"
+	for _, c := range []struct {
+		args   []string
+		status int
+		out    string // what it begins with
+		log    string
+	}{
+		{[]string{"doctor"}, cli.ExitFailed, "one  works", ""},
+		{[]string{"call", "one", "a"}, cli.ExitOK, "a\n", "mcpactor: " + named},
+		{[]string{"tools"}, cli.ExitOK, "NAME", "mcpactor: " + named},
+		{[]string{"call", "bad", "a"}, cli.ExitUsage, "", "mcpactor: " + named},
+	} {
+		var out, log strings.Builder
+		require.Equal(t, c.status, run(append(c.args, "--config", config), nil, &out, &log), log.String())
+		require.True(t, strings.HasPrefix(out.String(), c.out), out.String())
+		require.Equal(t, c.log, log.String())
+		require.Equal(t, c.args[0] == "doctor", strings.HasSuffix(out.String(), named), "%v: %s", c.args, out.String())
+	}
+	var out, log strings.Builder
+	request := `{"id":"1","server":"one","tool":"a"}`
+	require.Equal(t, cli.ExitOK, run([]string{"exec", "--config", config}, strings.NewReader(request), &out, &log))
+	require.Contains(t, log.String(), "NOT_SET_ANYWHERE is not set")
+	alone := configured(t, `{"mcpServers": {"bad": {"command": 7}}}`)
+	require.Equal(t, cli.ExitUsage, run([]string{"doctor", "--config", alone}, nil, &out, &log))
+	require.Contains(t, log.String(), "mcpServers.bad.command: is a number, want a string")
 }
 
 func TestDoctorWarnsOfContainersThatOutliveTheirSessions(t *testing.T) {

@@ -51,7 +51,7 @@ func TestServerWhoseInputIsNotGivenIsLeftOut(t *testing.T) {
 	require.Equal(t, cli.ExitOK, run([]string{"tools", "--config", config}, strings.NewReader("x\n"), &out, &log), log.String())
 	require.NotContains(t, out.String(), "guarded")
 	require.Contains(t, out.String(), "open__a")
-	require.Contains(t, log.String(), `the server is left out: it needs the input "key": give --input key=VALUE`)
+	require.Contains(t, log.String(), `needs the input "key": give --input key=VALUE; the server is left out`)
 }
 
 func TestInputThatTheFileDoesNotHaveIsAnError(t *testing.T) {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"os"
 	"reflect"
+	"slices"
 	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
 // reloader applies the servers of a changed configuration file to a running supervisor.
@@ -38,13 +41,20 @@ func (r *reloader) start(signals <-chan os.Signal) (end func()) {
 	}
 }
 
-// reload loads the file once. An invalid file changes nothing.
+// reload loads the file once. An invalid file changes nothing, and neither does one with an error in the entry of a server that
+// runs: its sessions would be closed.
 func (r *reloader) reload(ctx context.Context) {
 	log := &r.Supervisor.Logger
 	file, err := r.inputs.load(r.path)
 	if err != nil {
 		log.Error().Str("err", oneLine(err)).Msg("configuration was invalid, nothing was reloaded")
 		return
+	}
+	for _, warning := range file.Warnings {
+		if slices.ContainsFunc(r.Supervisor.Servers, func(srv mcpbridge.Server) bool { return srv.Name == warning.Server }) {
+			log.Error().Str("err", forUser(warning.String())).Msg("configuration was invalid, nothing was reloaded")
+			return
+		}
 	}
 	logWarnings(log, file)
 	if !reflect.DeepEqual(settingsOf(file), settingsOf(r.File)) {
@@ -58,6 +68,7 @@ func (r *reloader) reload(ctx context.Context) {
 		log.Error().Str("err", oneLine(err)).Msg("configuration could not be reloaded")
 		return
 	}
+	r.Supervisor.Servers = file.Supervisor.Servers
 	r.toolsets.replace(file.Tools)
 	for _, left := range closed.Left {
 		log.Warn().Str("server", left.Key.Server).Str("scope", left.Key.Scope).Str("err", left.Reason).Msg("session could not be closed")

@@ -105,13 +105,14 @@ func TestHangUpReloadsTheServers(t *testing.T) {
 	}{
 		{`{`, []string{wrong}, []string{"one__a", "one__b"}},
 		{`{"mcpServers": {"one": {"url": "ftp://x"}}}`, []string{wrong}, []string{"one__a", "one__b"}},
+		{fmt.Sprintf(`{"mcpServers": {"one": {"url": "ftp://x"}, "two": {"url": %q}}}`, two), []string{wrong}, []string{"one__a", "one__b"}},
 		{
-			fmt.Sprintf(`{"mcpServers": {"one": {"url": %q, "allow": ["b"]}, "two": {"url": %q}}}`, one, two),
-			[]string{reloaded},
+			fmt.Sprintf(`{"mcpServers": {"one": {"url": %q, "allow": ["b"]}, "two": {"url": %q}, "new": {"command": 7}}}`, one, two),
+			[]string{"mcpServers.new.command", reloaded},
 			[]string{"one__b", "two__c"},
 		},
 		{
-			fmt.Sprintf(`{"mcpServers": {"one": {"url": %q, "disabled": true}, "two": {"url": %q}}, "supervisor": {"roots": true}}`, one, two),
+			fmt.Sprintf(`{"mcpServers": {"one": {"url": %q, "disabled": true}, "two": {"url": %q}, "new": {"command": 7}}, "supervisor": {"roots": true}}`, one, two),
 			[]string{ignored, reloaded},
 			[]string{"two__c"},
 		},

@@ -85,7 +85,7 @@ func TestServersWhoseInputsAreMissingAreNamed(t *testing.T) {
 		var out, log strings.Builder
 		status := run(append(args, "--config", config), nil, &out, &log)
 		require.Equal(t, len(args) == 1, status == cli.ExitOK, "the others are listed")
-		require.Equal(t, "mcpactor: servers.lacks.headers.K: the server is left out: it needs the input \"key\": give --input key=VALUE\n", log.String())
+		require.Equal(t, "mcpactor: line 1: servers.lacks.headers.K: needs the input \"key\": give --input key=VALUE; the server is left out\n", log.String())
 		require.Equal(t, len(args) == 1, strings.Contains(out.String(), "one__a"))
 	}
 }

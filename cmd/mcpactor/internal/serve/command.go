@@ -169,7 +169,7 @@ const shared = "shared"
 
 // fromFile returns the servers of a configuration file. Their sessions end with their clients, so that nothing is resumed.
 func fromFile(file *config.File) gateway.Config {
-	cfg := gateway.Config{Supervisor: file.Supervisor, Tools: file.Tools, Prefixed: true}
+	cfg := gateway.Config{Supervisor: file.Supervisor, Tools: file.Tools, LeftOut: batch.LeftOut(file, ""), Prefixed: true}
 	cfg.Supervisor.LeaveOpen, cfg.Supervisor.Store = false, nil
 	return cfg
 }

@@ -43,7 +43,10 @@ func runServer(record string) {
 }
 
 // served runs the command with a client, which leaves at the end of the test.
-func served(t *testing.T, args ...string) *mcp.ClientSession {
+func served(t *testing.T, args ...string) *mcp.ClientSession { return servedTo(t, nil, args...) }
+
+// servedTo runs the command with a client that has options.
+func servedTo(t *testing.T, options *mcp.ClientOptions, args ...string) *mcp.ClientSession {
 	in, toServe := io.Pipe()
 	fromServe, out := io.Pipe()
 	status := make(chan int, 1)
@@ -55,7 +58,7 @@ func served(t *testing.T, args ...string) *mcp.ClientSession {
 		status <- p.Run(&program, append([]string{"serve", "--no-cache"}, args...))
 		out.Close()
 	}()
-	client := mcp.NewClient(&mcp.Implementation{Name: "tester", Version: "1"}, nil)
+	client := mcp.NewClient(&mcp.Implementation{Name: "tester", Version: "1"}, options)
 	session, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: fromServe, Writer: toServe}, nil)
 	require.NoError(t, err)
 	t.Cleanup(func() {
@@ -117,4 +120,20 @@ func TestFileSaysWhatClientsSee(t *testing.T) {
 	called, err := os.ReadFile(record)
 	require.NoError(t, err)
 	require.Equal(t, want, string(called))
+}
+
+// A server whose entry has an error hides no other, and the client is told.
+func TestClientIsToldOfServersThatAreLeftOut(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	folder := t.TempDir()
+	file := filepath.Join(folder, "mcp.json")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "{\"mcpServers\": {\"one\": {\"command\": %q, \"env\": {%q: %q, \"GORACE\": \"atexit_sleep_ms=0\"}},\n\"bad\": {\"command\": 7}}}",
+		self, recordVar, filepath.Join(folder, "called")), 0o600))
+	told := make(chan *mcp.LoggingMessageParams, 10)
+	session := servedTo(t, &mcp.ClientOptions{LoggingMessageHandler: func(_ context.Context, req *mcp.LoggingMessageRequest) { told <- req.Params }}, "--config", file)
+	require.ElementsMatch(t, []string{"one__read", "one__write", "one__drop"}, toolsOf(t, session))
+	message := <-told
+	require.EqualValues(t, "error", message.Level)
+	require.Equal(t, "line 2: mcpServers.bad.command: is a number, want a string; the server is left out", message.Data)
 }

@@ -1,14 +1,21 @@
 package batch
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/internal/schemas"
+	"github.com/mcpactor/mcpactor/toolset"
 )
 
-// argumentsFrom reads the arguments of a tool. Those that are a string here are texts, which [Call.fit] may read otherwise.
+// argumentsFrom reads the arguments of a tool. Those that are a string here are texts, which [fit] may read otherwise.
 func argumentsFrom(words []string) (map[string]any, error) {
 	arguments := map[string]any{}
 	if len(words) == 1 && strings.HasPrefix(words[0], "{") {
@@ -38,65 +45,103 @@ func argumentsFrom(words []string) (map[string]any, error) {
 	return arguments, nil
 }
 
-// typesOf returns the types of JSON Schema that a text may be, if it is JSON other than a string.
-func typesOf(text string) []string {
-	if !json.Valid([]byte(text)) {
-		return nil
-	}
-	switch text[0] {
-	case 't', 'f':
-		return []string{"boolean"}
-	case '[':
-		return []string{"array"}
-	case '{':
-		return []string{"object"}
-	case '"', 'n', ' ', '\t', '\r', '\n':
-		return nil
-	}
-	return []string{"number", "integer"}
+// isText reports whether an argument is a text, whose meaning depends on the tool.
+func isText(argument any) bool {
+	_, is := argument.(string)
+	return is
 }
 
-// mayBeJSON reports whether a text may be meant as a number, for example.
-func mayBeJSON(arguments map[string]any) bool {
-	for _, value := range arguments {
-		if text, is := value.(string); is && typesOf(text) != nil {
-			return true
-		}
+// fit makes JSON of the texts which the tool wants as JSON. A text that the tool cannot take in any way is an error.
+func fit(tool *toolset.Tool, arguments map[string]any) error {
+	schema := schemaOf(tool)
+	if schema == nil { // the server says what is wrong
+		return nil
 	}
-	return false
-}
-
-// fit makes JSON of the texts for which the tool wants it. If the tool cannot be listed, they stay texts, and the call says why.
-func (cmd *Call) fit(ctx context.Context, i *instance, arguments map[string]any) {
-	listed, err := i.sup.Client().ListTools(ctx, cmd.Server, cmd.Scope)
-	if err != nil {
-		return
-	}
-	var schema struct{ Properties map[string]struct{ Type any } }
-	for _, tool := range listed.Result.Tools {
-		if tool.Name != cmd.Tool {
+	for _, name := range slices.Sorted(maps.Keys(arguments)) {
+		text, is := arguments[name].(string)
+		if !is || schema.Validate(map[string]any{name: text}) == nil {
 			continue
 		}
-		if data, err := json.Marshal(tool.InputSchema); err != nil || json.Unmarshal(data, &schema) != nil {
-			return
+		if value, err := decode(text); err != nil || schema.Validate(map[string]any{name: value}) != nil {
+			return misfit(tool, name, text)
+		}
+		arguments[name] = json.RawMessage(text)
+	}
+	return nil
+}
+
+// schemaOf returns the schema that each single argument of a tool has to meet, or nil if it cannot be used.
+func schemaOf(tool *toolset.Tool) *jsonschema.Resolved {
+	var given map[string]any
+	if err := json.Unmarshal(tool.Parameters(), &given); err != nil {
+		return nil
+	}
+	for keyword := range given {
+		if !slices.Contains([]string{"properties", "patternProperties", "additionalProperties", "$defs", "definitions"}, keyword) {
+			delete(given, keyword) // such as required, which is about all arguments
 		}
 	}
-	for name, value := range arguments {
-		wanted := typesIn(schema.Properties[name].Type)
-		fits := func(t string) bool { return slices.Contains(wanted, t) }
-		if text, is := value.(string); is && !fits("string") && slices.ContainsFunc(typesOf(text), fits) {
-			arguments[name] = json.RawMessage(text)
+	dropPatterns(given)
+	text, err := json.Marshal(given)
+	if err != nil {
+		return nil
+	}
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(text, &schema); err != nil || schemas.Check(&schema) != nil {
+		return nil
+	}
+	resolved, err := schema.Resolve(nil)
+	if err != nil {
+		return nil
+	}
+	return resolved
+}
+
+// dropPatterns removes the regular expressions that Go does not know, with which nothing could be checked.
+func dropPatterns(value any) {
+	unknown := func(pattern string) bool {
+		_, err := regexp.Compile(pattern)
+		return err != nil
+	}
+	switch v := value.(type) {
+	case []any:
+		for _, one := range v {
+			dropPatterns(one)
+		}
+	case map[string]any:
+		if pattern, is := v["pattern"].(string); is && unknown(pattern) {
+			delete(v, "pattern")
+		}
+		if properties, is := v["patternProperties"].(map[string]any); is && slices.ContainsFunc(slices.Collect(maps.Keys(properties)), unknown) {
+			delete(v, "patternProperties")
+			delete(v, "additionalProperties")
+		}
+		for _, one := range v {
+			dropPatterns(one)
 		}
 	}
 }
 
-// typesIn returns the types that the field type of a schema names.
-func typesIn(field any) (types []string) {
-	several, _ := field.([]any)
-	for _, one := range append(several, field) {
-		if name, is := one.(string); is {
-			types = append(types, name)
-		}
+// decode decodes JSON that is not nested too deeply.
+func decode(text string) (value any, err error) {
+	if err = json.Unmarshal([]byte(text), &value); err == nil {
+		err = schemas.CheckValue(value)
 	}
-	return types
+	return value, err
+}
+
+// misfit returns the error of an argument that the tool cannot take.
+func misfit(tool *toolset.Tool, name, text string) error {
+	var s jsonSchema
+	_ = json.Unmarshal(tool.Parameters(), &s) // else nothing is known of the field
+	field := s.Properties[name]
+	want := "what the schema of the tool says"
+	switch {
+	case field == nil && len(s.Properties) > 0:
+		known := slices.Sorted(maps.Keys(s.Properties))
+		return cli.Usagef("%s has no argument %q: it has %s", tool.Original, name, printable(strings.Join(known, ", ")))
+	case field != nil && field.kind() != anything:
+		want = field.kind()
+	}
+	return cli.Usagef("%s: %q is not %s. %s:=JSON is sent without a check", name, text, want, name)
 }

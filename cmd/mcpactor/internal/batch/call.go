@@ -1,14 +1,15 @@
 package batch
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -41,7 +42,7 @@ type Call struct {
 	Quiet     time.Duration `help:"End the call when its server is silent for this long."`
 	LogLevel  string        `default:"error" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`
 	Server    string        `arg:"" help:"Name of the server."`
-	Tool      string        `arg:"" help:"Name of the tool, as the server has it."`
+	Tool      string        `arg:"" help:"Name of the tool, as the server or mcpactor tools has it."`
 	Arguments []string      `arg:"" optional:"" placeholder:"KEY=VALUE" help:"KEY=VALUE, of the type that the tool wants; KEY:=JSON; or one JSON object."`
 }
 
@@ -73,11 +74,13 @@ func (cmd *Call) Run(p *cli.Program) error {
 	defer cancel()
 	var progress atomic.Pointer[messages.Progress]
 	done := waiting(p, func() string { return "waiting for " + cmd.Server + progressIn(progress.Load()) })
-	if mayBeJSON(arguments) {
-		cmd.fit(ctx, i, arguments)
+	name, err := cmd.prepare(ctx, i, arguments)
+	if err != nil {
+		done()
+		return errors.Join(err, i.stop(closeLimit))
 	}
 	calling := supervisor.WithProgress(supervisor.WithQuiet(ctx, cmd.Quiet), func(p *messages.Progress) { progress.Store(p) })
-	reply, err := i.sup.Client().CallTool(calling, cmd.Server, cmd.Scope, &mcp.CallToolParams{Name: cmd.Tool, Arguments: arguments})
+	reply, err := i.sup.Client().CallTool(calling, cmd.Server, cmd.Scope, &mcp.CallToolParams{Name: name, Arguments: arguments})
 	unknown := ""
 	failure, failed := errors.AsType[*messages.Failure](err)
 	if err == nil && reply.Result.IsError || failed && (failure.Code == messages.CodeInvalid || failure.Code == messages.CodeServerError) {
@@ -107,24 +110,52 @@ func (cmd *Call) Run(p *cli.Program) error {
 	return nil
 }
 
+// prepare returns the name of the tool as the server has it, and makes the arguments what the tool wants. If the tools cannot be
+// listed, the arguments stay texts, and the call says why.
+func (cmd *Call) prepare(ctx context.Context, i *instance, arguments map[string]any) (name string, err error) {
+	if !strings.Contains(cmd.Tool, "__") && !slices.ContainsFunc(slices.Collect(maps.Values(arguments)), isText) {
+		return cmd.Tool, nil
+	}
+	tools := cmd.list(ctx, i)
+	named := func(t *toolset.Tool) bool { return t.Original == cmd.Tool }
+	if !slices.ContainsFunc(tools, named) {
+		named = func(t *toolset.Tool) bool { return t.Name == cmd.Tool } // as the command tools calls it
+	}
+	at := slices.IndexFunc(tools, named)
+	if at < 0 {
+		return cmd.Tool, nil
+	}
+	return tools[at].Original, fit(tools[at], arguments)
+}
+
+// list returns the tools of the server, or none if they cannot be listed.
+func (cmd *Call) list(ctx context.Context, i *instance) []*toolset.Tool {
+	tools, err := i.toolset(toolset.Config{Scope: cmd.Scope, Servers: []toolset.Server{{Name: cmd.Server}}, ListTimeout: cmd.Timeout})
+	if err != nil {
+		return nil
+	}
+	defer tools.Close()
+	set, err := tools.Tools(ctx)
+	if err != nil {
+		return nil
+	}
+	return set.Tools
+}
+
 // unknown says that the server has no such tool, and which may be meant. It returns "" if there is one.
 func (cmd *Call) unknown(ctx context.Context, i *instance) string {
-	listed, err := i.sup.Client().ListTools(ctx, cmd.Server, cmd.Scope)
-	if err != nil {
+	var names []string
+	for _, tool := range cmd.list(ctx, i) {
+		if cmd.Tool == tool.Original || cmd.Tool == tool.Name {
+			return ""
+		}
+		names = append(names, tool.Original, tool.Name)
+	}
+	if len(names) == 0 {
 		return ""
 	}
-	var names []string
-	meant := ""
-	for _, tool := range listed.Result.Tools {
-		switch cmd.Tool {
-		case tool.Name:
-			return ""
-		case toolset.SafeName(cmd.Server, tool.Name): // as the command tools calls it
-			meant = tool.Name
-		}
-		names = append(names, tool.Name)
-	}
-	if meant = cmp.Or(meant, nearest.Of(cmd.Tool, names)); meant == "" {
+	meant := nearest.Of(cmd.Tool, names)
+	if meant == "" {
 		return fmt.Sprintf("%s has no tool %q: mcpactor tools lists those that there are", cmd.Server, cmd.Tool)
 	}
 	return fmt.Sprintf("%s has no tool %q: did you mean %q?", cmd.Server, cmd.Tool, printable(meant))
@@ -148,6 +179,9 @@ func (cmd *Call) print(out io.Writer, result *mcp.CallToolResult) error {
 	encoder.SetEscapeHTML(false)
 	if cmd.JSON {
 		return encoder.Encode(result)
+	}
+	if len(result.Content) == 0 && result.StructuredContent != nil {
+		return encoder.Encode(result.StructuredContent)
 	}
 	for _, part := range result.Content {
 		var err error

@@ -67,13 +67,16 @@ func TestCallPrintsTheResultAndItsStatusSaysWhatHappened(t *testing.T) {
 	require.Contains(t, log, `did you mean "one"?`)
 	for tool, want := range map[string]string{
 		"plian":      "one has no tool \"plian\": did you mean \"plain\"?\n",
-		"one__plain": "one has no tool \"one__plain\": did you mean \"plain\"?\n",
+		"one__plian": "one has no tool \"one__plian\": did you mean \"one__plain\"?\n",
 		"nonsense":   "one has no tool \"nonsense\": mcpactor tools lists those that there are\n",
 	} {
 		status, _, log = call("one", tool)
 		require.NotEqual(t, cli.ExitOK, status)
 		require.True(t, strings.HasSuffix(log, want), log)
 	}
+	status, out, _ = call("one", "one__plain")
+	require.Equal(t, cli.ExitOK, status, "the command tools calls it so")
+	require.Equal(t, "plain\n", out)
 	status, _, _ = call("one", "given", "b:={")
 	require.Equal(t, cli.ExitUsage, status)
 	e.Inject("tools/call", faults.Cut())
@@ -84,6 +87,45 @@ func TestCallPrintsTheResultAndItsStatusSaysWhatHappened(t *testing.T) {
 	status, _, log = call("one", "plain", "--timeout", "0")
 	require.Equal(t, cli.ExitUsage, status)
 	require.Contains(t, log, "--timeout: 0s is not greater than 0")
+}
+
+// An argument is what the schema of the tool makes of it, or it is refused with its name.
+func TestArgumentIsWhatTheWholeSchemaSays(t *testing.T) {
+	server := newTools("plain")
+	server.AddTool(&mcp.Tool{Name: "echo", InputSchema: json.RawMessage(`{
+		"type": "object", "required": ["never"], "additionalProperties": {"type": "integer"}, "patternProperties": {"^t_": {"type": "string"}},
+		"properties": {
+			"s": {"type": "string"}, "n": {"type": ["integer", "null"]}, "u": {"anyOf": [{"type": "integer"}, {"type": "null"}]}, "b": {"type": "boolean"},
+			"one": {"oneOf": [{"type": "string", "enum": ["a"]}, {"type": "array", "items": {"type": "integer"}}]},
+			"all": {"allOf": [{"$ref": "#/$defs/N"}, {"minimum": 5}]}, "o": {"$ref": "#/$defs/O"}, "e": {"enum": ["1", 2, null]}, "c": {"const": true},
+			"any": {}, "both": {"type": ["string", "integer"]}, "look": {"type": "string", "pattern": "^(?!x)"}, "lookn": {"type": "integer", "pattern": "(?<=a)"}
+		},
+		"anyOf": [{"properties": {"branch": {"type": "number"}}}],
+		"$defs": {"O": {"type": "object", "properties": {"k": {"$ref": "#/$defs/N"}}}, "N": {"type": "number"}}
+	}`)}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{StructuredContent: req.Params.Arguments, Content: []mcp.Content{}}, nil
+	})
+	config := configured(t, fmt.Sprintf(`{"mcpServers": {"one": {"url": %q, "deny": ["*"]}}}`, served(t, server)))
+	for argument, want := range map[string]string{
+		"s=5": `{"s":"5"}`, "s=null": `{"s":"null"}`, "n=5": `{"n":5}`, "n=null": `{"n":null}`, "u=5": `{"u":5}`, "u=null": `{"u":null}`, "b=true": `{"b":true}`,
+		"one=a": `{"one":"a"}`, "one=[1]": `{"one":[1]}`, "all=7": `{"all":7}`, `o={"k":1}`: `{"o":{"k":1}}`, "e=1": `{"e":"1"}`, "e=2": `{"e":2}`, "e=null": `{"e":null}`,
+		"c=true": `{"c":true}`, "any=5": `{"any":"5"}`, "both=5": `{"both":"5"}`, "look=x": `{"look":"x"}`, "lookn=1": `{"lookn":1}`, "branch=1.5": `{"branch":1.5}`, "t_x=1": `{"t_x":"1"}`,
+		"more=3": `{"more":3}`, `n:="x"`: `{"n":"x"}`,
+	} {
+		var out, log strings.Builder
+		require.Equal(t, cli.ExitOK, run([]string{"call", "--config", config, "one", "echo", argument}, nil, &out, &log), log.String())
+		require.JSONEq(t, want, out.String(), argument)
+	}
+	for argument, want := range map[string]string{
+		"n=abc": `n: "abc" is not whole number or null. n:=JSON is sent without a check`, "u=1.5": `u: "1.5" is not whole number or null`, "u=": `u: "" is not whole number or null`,
+		"b=yes": `b: "yes" is not true or false`, "one=b": `one: "b" is not one of "a" or list of whole number`, "all=3": `all: "3" is not what the schema of the tool says`,
+		`o={"k":"x"}`: "o: ", "e=3": `e: "3" is not one of "1", 2, null`, "c=1": `c: "1" is not true`, "more=x": `echo has no argument "more": it has all, any, b`,
+	} {
+		var out, log strings.Builder
+		require.Equal(t, cli.ExitUsage, run([]string{"call", "--config", config, "one", "one__echo", argument}, nil, &out, &log), argument)
+		require.Contains(t, log.String(), want)
+		require.Empty(t, out.String())
+	}
 }
 
 func TestDoctorHasALineForEachServer(t *testing.T) {

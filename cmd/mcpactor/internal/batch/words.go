@@ -193,8 +193,11 @@ func (s *jsonSchema) named(kind any) string {
 	case "number", "object", "null":
 		return kind.(string)
 	}
-	return "anything"
+	return anything
 }
+
+// anything is a value of which nothing is known.
+const anything = "anything"
 
 func joined(values []json.RawMessage) string {
 	var all []string

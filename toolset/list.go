@@ -23,11 +23,12 @@ type list struct {
 	// changes counts the events of any scope that may have changed the list: all lists of the server share it.
 	changes *atomic.Uint64
 
-	tools []*Tool // of the last list; read-only
-	known []*Tool // as tools, but kept while the supervisor does not know the server
-	begun bool    // known was listed
-	watch bool    // a watch waits for the server, see [Toolset.watch]
-	away  error   // the server is down, and was waited for; nil once the list was fetched, or the watch has ended
+	tools   []*Tool             // of the last list; read-only
+	leftOut []*messages.Failure // of the last list; read-only
+	known   []*Tool             // as tools, but kept while the supervisor does not know the server
+	begun   bool                // known was listed
+	watch   bool                // a watch waits for the server, see [Toolset.watch]
+	away    error               // the server is down, and was waited for; nil once the list was fetched, or the watch has ended
 
 	news, seen uint64    // how many other events may have changed the list, and how many events it reflects in all
 	opened, on session   // the last one that was opened, and the one that was listed, if that is the key's own
@@ -70,10 +71,11 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 	reply, err := t.client.Do(ctx, &messages.ListTools{Header: messages.To(l.key.Server, l.key.Scope), Shared: true})
 	var listed *messages.ToolList
 	var tools []*Tool
+	var leftOut []*messages.Failure
 	from := &messages.Listing{}
 	if err == nil {
 		listed = reply.(*messages.ToolList)
-		tools = newTools(l.server, listed.Result.Tools)
+		tools, leftOut = newTools(l.server, listed.Result.Tools)
 		if listed.Listing != nil { // else an interceptor has made the reply
 			from = listed.Listing
 		}
@@ -100,10 +102,10 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 		if l.wanted() == seen+1 && l.opened == l.on { // the event is that of the session which was opened for the list
 			seen++
 		}
-		l.tools, l.known, l.begun, l.seen, l.until = tools, tools, true, seen, from.Until
+		l.tools, l.leftOut, l.known, l.begun, l.seen, l.until = tools, leftOut, tools, true, seen, from.Until
 		t.all = nil
 	case errors.Is(err, messages.CodeUnknownServer):
-		l.tools, t.all = nil, nil
+		l.tools, l.leftOut, t.all = nil, nil, nil
 	}
 	return err
 }

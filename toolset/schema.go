@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcpactor/mcpactor/internal/schemas"
 	"github.com/mcpactor/mcpactor/internal/visible"
 )
 
@@ -21,15 +22,22 @@ const (
 	maxDepth = 32
 )
 
-// parameters renders an input schema as [Tool.Parameters] describes. It does not change
-// the schema. Its time is linear in the size of the schema.
-func parameters(schema any) json.RawMessage {
+// parameters renders an input schema as [Tool.Parameters] describes, or returns why no API would take it. It does not
+// change the schema. Its time is linear in the size of the schema.
+func parameters(schema any) (json.RawMessage, error) {
 	top, fits := object(schema)
 	if !fits {
 		return encode(map[string]any{
 			"type": "object", "properties": map[string]any{},
 			"description": fmt.Sprintf("The schema of the arguments is left out: it has more than %d bytes.", maxSchema),
-		})
+		}), nil
+	}
+	for _, ignored := range []string{"type", "enum", "not"} {
+		delete(top, ignored)
+	}
+	references, err := schemas.Repair(top)
+	if err != nil {
+		return nil, err
 	}
 	b := branches{top: top, seen: map[visit]bool{}, known: map[variant]bool{}, variants: map[string][]any{}, names: map[string]bool{}}
 	required, _ := top["required"].([]any)
@@ -47,10 +55,16 @@ func parameters(schema any) json.RawMessage {
 	if required == nil {
 		delete(top, "required")
 	}
-	for _, refused := range []string{"$ref", "allOf", "anyOf", "oneOf", "if", "then", "else", "enum", "not"} {
+	for _, refused := range []string{"$ref", "allOf", "anyOf", "oneOf", "if", "then", "else"} {
 		delete(top, refused)
 	}
-	return encode(top)
+	if schemas.Missing(top, references) != "" {
+		references, _ = schemas.Repair(top) // without those that were removed
+	}
+	if missing := schemas.Missing(top, references); missing != "" {
+		return nil, fmt.Errorf("$ref: %.100q leads to nothing", missing)
+	}
+	return encode(top), nil
 }
 
 // branches collects the properties in the branches of a schema.

@@ -53,7 +53,8 @@ func TestSchemasAreFlattenedInLinearTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.LessOrEqual(t, len(schema), maxSchema)
 			began := time.Now()
-			text := parameters(json.RawMessage(schema))
+			text, err := parameters(json.RawMessage(schema))
+			require.NoError(t, err)
 			require.Less(t, time.Since(began), 5*time.Second)
 			require.Less(t, len(text), 2*maxSchema)
 			require.NotContains(t, string(text), "left out")
@@ -64,7 +65,8 @@ func TestSchemasAreFlattenedInLinearTime(t *testing.T) {
 // A schema that is too large for a model does not affect other tools.
 func TestSchemaThatIsTooLargeIsLeftOut(t *testing.T) {
 	large := map[string]any{"type": "object", "description": strings.Repeat("x", maxSchema)}
-	set := newSet(newTools(Server{Name: "s"}, []*mcp.Tool{{Name: "large", InputSchema: large}, {Name: "small"}}), nil)
+	tools, _ := newTools(Server{Name: "s"}, []*mcp.Tool{{Name: "large", InputSchema: large}, {Name: "small"}})
+	set := newSet(tools, nil)
 	require.JSONEq(t, `{"type":"object","properties":{},"description":"The schema of the arguments is left out: it has more than 262144 bytes."}`,
 		string(set.Tool("s__large").Parameters()))
 	require.Equal(t, large, set.Tool("s__large").InputSchema)
@@ -81,16 +83,17 @@ func TestToolsAreToldOfInVisibleCharacters(t *testing.T) {
 		InputSchema: json.RawMessage(`{"properties":{"pa\u200bth":{"description":"a\u2066b\u2069","enum":["x\u00ad",1e400]},"path":true,"نام\u200c":{"title":"می\u200cخواهم"}},"required":["pa\u200bth"]}`),
 		Annotations: &mcp.ToolAnnotations{Title: "\u200b"},
 	}
-	tool := newTool(Server{Name: "files"}, from)
+	tools, _ := newTools(Server{Name: "files"}, []*mcp.Tool{from})
+	tool := tools[0]
 	require.Regexp(t, `^files__re_+ad_[0-9a-f]{8}$`, tool.Name)
 	require.Equal(t, from.Name, tool.Original, "it is called by the name that the server knows")
 	require.Equal(t, "Read a file", tool.Title)
 	require.Equal(t, tool.Title, tool.Metadata["display_name"])
 	require.Equal(t, "Reads.\nDone ✔\ufe0f.", tool.Description)
-	require.JSONEq(t, `{"type":"object","properties":{"path":true,"نام":{"title":"می\u200cخواهم"}},"required":["path"]}`, string(tool.Parameters()))
+	require.JSONEq(t, `{"type":"object","properties":{"path":{},"نام":{"title":"می\u200cخواهم"}},"required":["path"]}`, string(tool.Parameters()))
 
 	from.Title = "\u200b"
-	require.Equal(t, "read", newTool(Server{Name: "files"}, from).Title)
+	require.Equal(t, "read", newTool(Server{Name: "files"}, from, nil).Title)
 }
 
 func TestStructuredContentIsComparedInLinearTime(t *testing.T) {

@@ -26,6 +26,9 @@ type Set struct {
 	// list is still being fetched. Tools still has the tools that such a server had before,
 	// unless the supervisor no longer knows the server.
 	Missing []*messages.Failure
+	// LeftOut has a failure for each tool that is left out, because no API of a model would take its input schema, nor any
+	// request with it. Its Key names the server, its Target the tool, and its Detail what is wrong in the schema.
+	LeftOut []*messages.Failure
 
 	catalog *catalog
 }
@@ -34,7 +37,8 @@ type Set struct {
 type catalog struct {
 	tools   []*Tool
 	names   map[string]*Tool
-	servers []string           // also those that could not be listed
+	servers []string // also those that could not be listed
+	leftOut []*messages.Failure
 	index   func() *rank.Index // of tools; made when it is needed
 }
 
@@ -95,6 +99,11 @@ func (s *Set) unknown(name string) error {
 	detail := fmt.Sprintf("no tool has the name %.100q", name)
 	if s == nil {
 		return &messages.Failure{Op: "tools/call", Code: messages.CodeInvalid, Detail: detail}
+	}
+	for _, left := range s.LeftOut {
+		if SafeName(left.Key.Server, left.Target) == name {
+			return left
+		}
 	}
 	var away *messages.Failure
 	for _, missing := range s.Missing {

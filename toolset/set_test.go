@@ -12,7 +12,8 @@ import (
 )
 
 func TestArgumentsOfACall(t *testing.T) {
-	set := newSet(newTools(Server{Name: "s", Scope: "scope"}, []*mcp.Tool{{Name: "read file"}}), nil)
+	tools, _ := newTools(Server{Name: "s", Scope: "scope"}, []*mcp.Tool{{Name: "read file"}})
+	set := newSet(tools, nil)
 	name := set.Tools[0].Name
 	var none map[string]string
 	var nothing *struct{}

@@ -8,6 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/visible"
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // Tool is a tool of a server. It is read-only.
@@ -53,27 +54,37 @@ type Tool struct {
 // behind references to "#/$defs/…" and "#/definitions/…", and so is what $ref and allOf
 // require. The server still checks the arguments against its own schema.
 //
+// A malformed schema is repaired where it is certain what is meant, such as a type in capitals, or what earlier drafts of
+// JSON Schema had: an API refuses a whole request for one. Otherwise the tool is in [Set.LeftOut].
+//
 // Invisible characters are removed from all texts, as in Description: see
 // docs/security.md. A schema of more than 256 KiB is replaced by one without
 // properties, whose description says so.
 func (t *Tool) Parameters() json.RawMessage { return t.parameters }
 
-// newTools returns the listed tools that pass the filters of their server. Of two tools
-// of one name it takes the first.
-func newTools(srv Server, listed []*mcp.Tool) []*Tool {
-	var tools []*Tool
+// newTools returns the listed tools that pass the filters of their server, and a failure for each of them that is left
+// out. Of two tools of one name it takes the first.
+func newTools(srv Server, listed []*mcp.Tool) (tools []*Tool, leftOut []*messages.Failure) {
 	seen := map[string]bool{}
 	for _, from := range listed {
 		if from == nil || seen[from.Name] || !srv.Wants(from.Name) {
 			continue
 		}
 		seen[from.Name] = true
-		tools = append(tools, newTool(srv, from))
+		parameters, err := parameters(from.InputSchema)
+		if err != nil {
+			leftOut = append(leftOut, &messages.Failure{
+				Key: messages.Key{Server: srv.Name, Scope: srv.Scope}, Op: "tools/list", Target: from.Name, Code: messages.CodeProtocol,
+				Detail: "the tool is left out: " + visible.Detail("inputSchema."+err.Error()), Cause: err,
+			})
+			continue
+		}
+		tools = append(tools, newTool(srv, from, parameters))
 	}
-	return tools
+	return tools, leftOut
 }
 
-func newTool(srv Server, from *mcp.Tool) *Tool {
+func newTool(srv Server, from *mcp.Tool, parameters json.RawMessage) *Tool {
 	title := visible.Line(from.Title)
 	if title == "" && from.Annotations != nil {
 		title = visible.Line(from.Annotations.Title)
@@ -92,6 +103,6 @@ func newTool(srv Server, from *mcp.Tool) *Tool {
 		Title: title, Description: visible.Text(from.Description),
 		InputSchema: from.InputSchema, OutputSchema: from.OutputSchema,
 		Annotations: from.Annotations, Metadata: metadata,
-		Digest: definition.digest, definition: definition, parameters: parameters(from.InputSchema),
+		Digest: definition.digest, definition: definition, parameters: parameters,
 	}
 }

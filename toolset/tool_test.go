@@ -39,7 +39,7 @@ func TestToolsHaveMetadata(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tool := newTool(test.srv, test.from)
+			tool := newTool(test.srv, test.from, nil)
 			require.Equal(t, test.want, tool.Metadata)
 			require.Equal(t, test.title, tool.Title)
 			require.Equal(t, "files__read", tool.Name)
@@ -50,7 +50,7 @@ func TestToolsHaveMetadata(t *testing.T) {
 }
 
 func TestToolThatIsListedTwiceIsTakenOnce(t *testing.T) {
-	tools := newTools(Server{Name: "s"}, []*mcp.Tool{{Name: "a", Title: "first"}, nil, {Name: "a"}, {Name: "b"}})
+	tools, _ := newTools(Server{Name: "s"}, []*mcp.Tool{{Name: "a", Title: "first"}, nil, {Name: "a"}, {Name: "b"}})
 	require.Len(t, tools, 2)
 	require.Equal(t, "first", tools[0].Title)
 }
@@ -69,23 +69,25 @@ func TestParametersAreWhatAPIsAccept(t *testing.T) {
 		"struct": {struct {
 			Required []string `json:"required"`
 		}{[]string{"a"}}, `{"type":"object","properties":{},"required":["a"]}`},
-		"no type":      {map[string]any{"properties": map[string]any{"a": true}}, `{"type":"object","properties":{"a":true}}`},
+		"no type":      {map[string]any{"properties": map[string]any{"a": true}}, `{"type":"object","properties":{"a":{}}}`},
 		"other type":   {map[string]any{"type": []any{"object", "null"}}, `{"type":"object","properties":{}}`},
 		"null":         {map[string]any{"type": "object", "properties": nil, "required": nil}, `{"type":"object","properties":{}}`},
-		"kept":         {json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false,"$defs":{"x":{"anyOf":[true]}}}`), `{"type":"object","properties":{},"additionalProperties":false,"$defs":{"x":{"anyOf":[true]}}}`},
+		"kept":         {json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false,"$defs":{"x":{"anyOf":[true]}}}`), `{"type":"object","properties":{},"additionalProperties":false,"$defs":{"x":{"anyOf":[{}]}}}`},
 		"refused":      {json.RawMessage(`{"enum":[{}],"not":{"required":["a"]},"anyOf":[{"required":["a"]},true]}`), `{"type":"object","properties":{}}`},
 		"branches":     {json.RawMessage(`{"properties":{"a":{"type":"string"}},"oneOf":[{"properties":{"a":{"const":"x"},"b":{}}},{"properties":{"b":{},"c":{"const":1}}},{"properties":{"c":{"const":2}}}]}`), `{"type":"object","properties":{"a":{"type":"string"},"b":{},"c":{"anyOf":[{"const":1},{"const":2}]}}}`},
-		"reference":    {json.RawMessage(`{"$ref":"#/definitions/X","definitions":{"X":{"properties":{"a":{"$ref":"#/definitions/Y"}},"required":["a"]}}}`), `{"type":"object","properties":{"a":{"$ref":"#/definitions/Y"}},"required":["a"],"definitions":{"X":{"properties":{"a":{"$ref":"#/definitions/Y"}},"required":["a"]}}}`},
-		"references":   {json.RawMessage(`{"allOf":[{"$ref":"#/$defs/a~1b%20c"},{"required":["c","a"]}],"anyOf":[{"$ref":"#/$defs/D"}],"required":["a"],"$defs":{"a/b c":{"properties":{"a":1},"allOf":[{"properties":{"b":2}}]},"D":{"properties":{"d":3},"required":["d"]}}}`), `{"type":"object","properties":{"a":1,"b":2,"d":3},"required":["a","c"],"$defs":{"a/b c":{"properties":{"a":1},"allOf":[{"properties":{"b":2}}]},"D":{"properties":{"d":3},"required":["d"]}}}`},
-		"circles":      {json.RawMessage(`{"$ref":"#/$defs/A","$defs":{"A":{"allOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}]},"B":{"$ref":"#/$defs/A","properties":{"b":1}}}}`), `{"type":"object","properties":{"b":1},"$defs":{"A":{"allOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}]},"B":{"$ref":"#/$defs/A","properties":{"b":1}}}}`},
-		"not resolved": {json.RawMessage(`{"$ref":"https://example.com/x","allOf":[{"$ref":"#"},{"$ref":"#/$defs/%"},{"$ref":"#/$defs/no/x"},{"$ref":"#/properties/a"},{"$ref":1}],"properties":{"a":{"properties":{"b":1}}}}`), `{"type":"object","properties":{"a":{"properties":{"b":1}}}}`},
-		"condition":    {json.RawMessage(`{"if":{"properties":{"a":1}},"then":{"properties":{"b":2},"required":["b"]},"else":{"properties":{"b":3}}}`), `{"type":"object","properties":{"a":1,"b":{"anyOf":[2,3]}}}`},
-		"deep":         {json.RawMessage(strings.Repeat(`{"properties":{"a":1},"allOf":[`, 40) + `{"properties":{"b":1}}` + strings.Repeat(`]}`, 40)), `{"type":"object","properties":{"a":1}}`},
-		"odd branches": {json.RawMessage(`{"allOf":{"properties":1},"anyOf":[1,{"properties":[]}]}`), `{"type":"object","properties":{}}`},
+		"reference":    {json.RawMessage(`{"$ref":"#/definitions/X","definitions":{"X":{"properties":{"a":{"$ref":"#/definitions/Y"}},"required":["a"]},"Y":{}}}`), `{"type":"object","properties":{"a":{"$ref":"#/definitions/Y"}},"required":["a"],"definitions":{"X":{"properties":{"a":{"$ref":"#/definitions/Y"}},"required":["a"]},"Y":{}}}`},
+		"references":   {json.RawMessage(`{"allOf":[{"$ref":"#/$defs/a~1b%20c"},{"required":["c","a"]}],"anyOf":[{"$ref":"#/$defs/D"}],"required":["a"],"$defs":{"a/b c":{"properties":{"a":{"const":1}},"allOf":[{"properties":{"b":{"const":2}}}]},"D":{"properties":{"d":{"const":3}},"required":["d"]}}}`), `{"type":"object","properties":{"a":{"const":1},"b":{"const":2},"d":{"const":3}},"required":["a","c"],"$defs":{"a/b c":{"properties":{"a":{"const":1}},"allOf":[{"properties":{"b":{"const":2}}}]},"D":{"properties":{"d":{"const":3}},"required":["d"]}}}`},
+		"circles":      {json.RawMessage(`{"$ref":"#/$defs/A","$defs":{"A":{"allOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}]},"B":{"$ref":"#/$defs/A","properties":{"b":{"const":1}}}}}`), `{"type":"object","properties":{"b":{"const":1}},"$defs":{"A":{"allOf":[{"$ref":"#/$defs/A"},{"$ref":"#/$defs/B"}]},"B":{"$ref":"#/$defs/A","properties":{"b":{"const":1}}}}}`},
+		"not resolved": {json.RawMessage(`{"$ref":"https://example.com/x","allOf":[{"$ref":"#"},{"$ref":"#/$defs/%"},{"$ref":"#/$defs/no/x"},{"$ref":"#/properties/a"},{}],"properties":{"a":{"properties":{"b":{"const":1}}}}}`), `{"type":"object","properties":{"a":{"properties":{"b":{"const":1}}}}}`},
+		"condition":    {json.RawMessage(`{"if":{"properties":{"a":{"const":1}}},"then":{"properties":{"b":{"const":2}},"required":["b"]},"else":{"properties":{"b":{"const":3}}}}`), `{"type":"object","properties":{"a":{"const":1},"b":{"anyOf":[{"const":2},{"const":3}]}}}`},
+		"deep":         {json.RawMessage(strings.Repeat(`{"properties":{"a":{"const":1}},"allOf":[`, 40) + `{"properties":{"b":{"const":1}}}` + strings.Repeat(`]}`, 40)), `{"type":"object","properties":{"a":{"const":1}}}`},
+		"odd":          {json.RawMessage(`{"type":5,"not":1,"enum":{},"anyOf":[true,{"properties":[]}]}`), `{"type":"object","properties":{}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before, _ := json.Marshal(test.schema)
-			require.JSONEq(t, test.want, string(parameters(test.schema)))
+			text, err := parameters(test.schema)
+			require.NoError(t, err)
+			require.JSONEq(t, test.want, string(text))
 			after, _ := json.Marshal(test.schema)
 			require.Equal(t, string(before), string(after), "the schema was changed")
 		})
@@ -97,7 +99,10 @@ func FuzzParameters(f *testing.F) {
 	f.Add(`{"required":[],"not":{},"allOf":[null]}`)
 	f.Add(`{"$ref":"#/$defs/a","if":{"$ref":"#/$defs/b"},"$defs":{"a":{"allOf":[{"$ref":"#/$defs/a"}],"required":["x",{}]},"b":{"properties":{"c":1}}}}`)
 	f.Fuzz(func(t *testing.T, schema string) {
-		text := parameters(json.RawMessage(schema))
+		text, err := parameters(json.RawMessage(schema))
+		if err != nil {
+			return
+		}
 		var got map[string]any
 		require.NoError(t, json.Unmarshal(text, &got))
 		require.Equal(t, "object", got["type"])
@@ -105,15 +110,18 @@ func FuzzParameters(f *testing.F) {
 		for _, refused := range []string{"$ref", "allOf", "anyOf", "oneOf", "if", "then", "else", "enum", "not"} {
 			require.NotContains(t, got, refused)
 		}
-		require.JSONEq(t, string(text), string(parameters(text)), "it is not the same a second time")
+		again, err := parameters(text)
+		require.NoError(t, err)
+		require.JSONEq(t, string(text), string(again), "it is not the same a second time")
 	})
 }
 
 func TestDefinitions(t *testing.T) {
-	set := newSet(newTools(Server{Name: "s"}, []*mcp.Tool{
+	tools, _ := newTools(Server{Name: "s"}, []*mcp.Tool{
 		{Name: "b", Description: "Does <b>."},
 		{Name: "a", InputSchema: map[string]any{"type": "object", "properties": map[string]any{"x": map[string]any{"type": "string"}}}},
-	}), nil)
+	})
+	set := newSet(tools, nil)
 	for name, test := range map[string]struct {
 		got  []json.RawMessage
 		want string

@@ -242,9 +242,10 @@ func (t *Toolset) known(missing []*messages.Failure) *Set {
 		t.all = newCatalog(tools)
 		for _, l := range t.lists {
 			t.all.servers = append(t.all.servers, l.key.Server)
+			t.all.leftOut = append(t.all.leftOut, l.leftOut...)
 		}
 	}
-	return &Set{Tools: t.rest.with(t.all.tools), Missing: missing, catalog: t.all}
+	return &Set{Tools: t.rest.with(t.all.tools), Missing: missing, LeftOut: t.all.leftOut, catalog: t.all}
 }
 
 // enter returns the failure of a toolset that cannot be used. Otherwise the toolset is in use until

@@ -116,7 +116,7 @@ func (cmd *Call) prepare(ctx context.Context, i *instance, arguments map[string]
 	if !strings.Contains(cmd.Tool, "__") && !slices.ContainsFunc(slices.Collect(maps.Values(arguments)), isText) {
 		return cmd.Tool, nil
 	}
-	tools := cmd.list(ctx, i)
+	tools := cmd.list(ctx, i).Tools
 	named := func(t *toolset.Tool) bool { return t.Original == cmd.Tool }
 	if !slices.ContainsFunc(tools, named) {
 		named = func(t *toolset.Tool) bool { return t.Name == cmd.Tool } // as the command tools calls it
@@ -129,23 +129,29 @@ func (cmd *Call) prepare(ctx context.Context, i *instance, arguments map[string]
 }
 
 // list returns the tools of the server, or none if they cannot be listed.
-func (cmd *Call) list(ctx context.Context, i *instance) []*toolset.Tool {
+func (cmd *Call) list(ctx context.Context, i *instance) *toolset.Set {
 	tools, err := i.toolset(toolset.Config{Scope: cmd.Scope, Servers: []toolset.Server{{Name: cmd.Server}}, ListTimeout: cmd.Timeout})
 	if err != nil {
-		return nil
+		return &toolset.Set{}
 	}
 	defer tools.Close()
 	set, err := tools.Tools(ctx)
 	if err != nil {
-		return nil
+		return &toolset.Set{}
 	}
-	return set.Tools
+	return set
 }
 
 // unknown says that the server has no such tool, and which may be meant. It returns "" if there is one.
 func (cmd *Call) unknown(ctx context.Context, i *instance) string {
 	var names []string
-	for _, tool := range cmd.list(ctx, i) {
+	set := cmd.list(ctx, i)
+	for _, left := range set.LeftOut {
+		if cmd.Tool == left.Target {
+			return ""
+		}
+	}
+	for _, tool := range set.Tools {
 		if cmd.Tool == tool.Original || cmd.Tool == tool.Name {
 			return ""
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode"
@@ -36,8 +37,10 @@ type toolEntry struct {
 	Metadata     map[string]any       `json:"metadata"`
 }
 
+// missingEntry is a server whose tools could not be listed, or a tool that is left out.
 type missingEntry struct {
 	Server string `json:"server"`
+	Tool   string `json:"tool,omitempty"`
 	Error  string `json:"error"`
 }
 
@@ -55,8 +58,8 @@ func newToolList(set *toolset.Set) *toolList {
 		}
 		list.Tools = append(list.Tools, e)
 	}
-	for _, missing := range set.Missing {
-		list.Missing = append(list.Missing, missingEntry{missing.Key.Server, missing.Error()})
+	for _, missing := range slices.Concat(set.Missing, set.LeftOut) {
+		list.Missing = append(list.Missing, missingEntry{missing.Key.Server, missing.Target, missing.Error()})
 	}
 	return list
 }

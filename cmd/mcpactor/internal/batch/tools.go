@@ -100,6 +100,9 @@ func (cmd *Tools) print(i *instance, set *toolset.Set, p *cli.Program) error {
 		srv, _ := serverIn(i.File, missing.Key.Server)
 		p.Errorf("%s: %s", srv.Name, causeOf(srv, missing, cmd.Timeout))
 	}
+	for _, left := range set.LeftOut {
+		p.Errorf("%s: %s: %s", left.Key.Server, printable(left.Target), left.Detail)
+	}
 	for _, text := range lacks {
 		p.Errorf("%s", text)
 	}

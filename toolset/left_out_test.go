@@ -1,0 +1,45 @@
+package toolset_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/toolset"
+)
+
+// One malformed schema must not cost the request with all tools: it is repaired, or its tool is left out and named.
+func TestToolThatNoModelCouldGetIsLeftOutAndNamed(t *testing.T) {
+	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		for name, schema := range map[string]string{
+			"nested":  `{"type":"object","properties":{"coin":{"type":"STRING"},"required":["coin"]}}`,
+			"odd":     `{"type":"object","properties":{"coin":{"type":"strng"}}}`,
+			"nowhere": `{"type":"object","properties":{"coin":{"$ref":"#/$defs/Coin"}}}`,
+		} {
+			w.one.mcp.AddTool(&mcp.Tool{Name: name, InputSchema: json.RawMessage(schema)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return nil, errors.New("is not called")
+			})
+		}
+		require.Equal(t, "one__a one__b one__nested two__c", w.tools(ctx))
+		set, err := w.Tools(ctx)
+		require.NoError(t, err)
+		require.JSONEq(t, `{"type":"object","properties":{"coin":{"type":"string"}},"required":["coin"]}`, string(set.Tool("one__nested").Parameters()))
+		var named []string
+		for _, left := range set.LeftOut {
+			named = append(named, left.Error())
+		}
+		require.Equal(t, []string{
+			`tools/list "nowhere" on one/s: protocol: the tool is left out: inputSchema.$ref: "#/$defs/Coin" leads to nothing`,
+			`tools/list "odd" on one/s: protocol: the tool is left out: inputSchema.properties.coin.type: is not what JSON Schema has there`,
+		}, named)
+		_, err = w.Call(ctx, "one__odd", nil)
+		require.ErrorIs(t, err, messages.CodeProtocol)
+		require.ErrorContains(t, err, "inputSchema.properties.coin.type")
+		require.Nil(t, set.Tool("one__odd"))
+	})
+}

@@ -2,6 +2,7 @@ package stdio
 
 import (
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -43,7 +44,11 @@ func (t *tail) write(b []byte) {
 	t.buf = append(t.buf, b...)
 }
 
-// last returns the end of the output, as text for a log line with about limit bytes at most.
+// reason matches the beginning of what a program says of its end, which a stack and much else may follow.
+var reason = regexp.MustCompile(`\b(?:[A-Za-z_.]*(?:Error|Exception)|(?i:error|panic|fatal))(?: \[\w+\])?: `)
+
+// last returns the end of the output, and before it the line that says why the program ended, as text for a log line with
+// about limit bytes at most.
 func (t *tail) last(limit int, secrets ...string) string {
 	t.mu.Lock()
 	text, cut := string(t.buf), len(t.buf) == tailSize
@@ -52,10 +57,16 @@ func (t *tail) last(limit int, secrets ...string) string {
 		text = dropEnd(text, secrets)
 	}
 	text = redact.Line(text, secrets...)
-	if over := len(text) - limit; over > 0 {
-		text = "…" + strings.TrimSpace(strings.ToValidUTF8(text[over:], ""))
+	over := len(text) - limit
+	if over <= 0 {
+		return text
 	}
-	return text
+	why := ""
+	if found := reason.FindAllStringIndex(text, -1); len(found) > 0 && found[len(found)-1][0] < over {
+		why, _, _ = strings.Cut(text[found[len(found)-1][0]:], "  ") // which stands for a line break and an indent
+		why = strings.ToValidUTF8(why[:min(len(why), limit/2)], "") + " "
+	}
+	return why + "…" + strings.TrimSpace(strings.ToValidUTF8(text[over+len(why):], ""))
 }
 
 // dropEnd removes the end of a secret from the beginning of a text whose earlier part is missing.

@@ -188,3 +188,18 @@ func TestDoctorWarnsOfContainersThatOutliveTheirSessions(t *testing.T) {
 	require.Contains(t, lines[1], "notes: args: docker run has no --rm")
 	require.Contains(t, lines[2], "notes: cleanup: is missing")
 }
+
+func TestDoctorBreaksLinesBetweenWords(t *testing.T) {
+	const table = "one    works  1 tool\nbroken fails  unavailable: the server process exited; look at --timeout and /a/long/path/to/a/file\nnote: a line without cells that is long as well\n"
+	require.Equal(t, table, wrapped(table, 0), "it is no terminal")
+	require.Equal(t, table, wrapped(table, 200))
+	require.Equal(t, `one    works  1 tool
+broken fails  unavailable: the server 
+              process exited; look at 
+              --timeout and 
+              /a/long/path/to/a/file
+note: a line without cells that is long 
+    as well
+`, wrapped(table, 40))
+	require.Contains(t, wrapped(table, 1), "/a/long/path/to/a/file")
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -13,7 +14,9 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/term"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
@@ -66,7 +69,8 @@ func (cmd *Doctor) Run(p *cli.Program) error {
 	done()
 	stopErr := i.stop(closeLimit)
 	failed := false
-	w := tabwriter.NewWriter(p.Out, 0, 0, 2, ' ', 0)
+	var out strings.Builder
+	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
 	for n, srv := range i.Supervisor.Servers {
 		d := found[n]
 		took := d.took.Round(10 * time.Millisecond)
@@ -80,13 +84,15 @@ func (cmd *Doctor) Run(p *cli.Program) error {
 	err = errors.Join(w.Flush(), stopErr)
 	for _, srv := range i.Supervisor.Servers {
 		for _, warning := range srv.Warnings() {
-			fmt.Fprintf(p.Out, "%s: %s\n", srv.Name, warning)
+			fmt.Fprintf(&out, "%s: %s\n", srv.Name, warning)
 		}
 	}
 	for _, text := range LeftOut(i.File, "") { // these servers are not among those above
 		failed = true
-		fmt.Fprintln(p.Out, text)
+		fmt.Fprintln(&out, text)
 	}
+	_, writeErr := io.WriteString(p.Out, wrapped(out.String(), widthOf(p.Out)))
+	err = errors.Join(err, writeErr)
 	switch {
 	case err != nil:
 		return err
@@ -94,6 +100,40 @@ func (cmd *Doctor) Run(p *cli.Program) error {
 		return cli.ErrFailed
 	}
 	return nil
+}
+
+// widthOf returns the width of a terminal, or 0 for anything else.
+func widthOf(out io.Writer) int {
+	file, is := out.(*os.File)
+	if !is {
+		return 0
+	}
+	width, _, err := term.GetSize(int(file.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
+// wrapped breaks the lines of a table between words, and indents what follows like its last column. A width of 0 is no limit.
+func wrapped(table string, width int) string {
+	var all strings.Builder
+	for line := range strings.Lines(table) {
+		indent := strings.LastIndex(line, "  ") + len("  ") // no cell has two spaces
+		if indent < 2 || indent > width/2 {
+			indent = 4
+		}
+		at := 0
+		for word := range strings.SplitAfterSeq(line, " ") {
+			if width > 0 && at > indent && at+ansi.StringWidth(strings.TrimSpace(word)) > width {
+				all.WriteString("\n" + strings.Repeat(" ", indent))
+				at = indent
+			}
+			all.WriteString(word)
+			at += ansi.StringWidth(word)
+		}
+	}
+	return all.String()
 }
 
 // examine opens a session of a server, and lists its tools if it has some.

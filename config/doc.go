@@ -12,13 +12,22 @@
 // the servers or their tools, that field is an error. A misspelt field of this package and a
 // variable that cannot be replaced are errors, too. Other fields of other clients have no
 // effect, and are in [File.Warnings]. Load reports all errors of a file at once, each with
-// its line and field.
+// its line and field. With [Loader.LeaveOut], an error in the entry of a server costs that server
+// only.
+//
+// # Projects of Claude Code
+//
+// The file ~/.claude.json has servers of the user in mcpServers, and others for each folder under
+// projects. Those of the working directory, or else of the root of its repository, take
+// precedence over those of the user, and its disabledMcpServers are left out. Other projects
+// have no effect.
 //
 // # Fields of a server
 //
 //	command, args, cwd: a stdio server. command may be a list of all words, or an object with
 //	    path, args and env
-//	env, environment: variables for its process. Use one of the two
+//	env, environment: variables for its process. Use one of the two. In files of VS Code, a value may be a
+//	    number; null has no effect
 //	envFile: a file with lines such as NAME="value". env takes precedence
 //	url, serverUrl, httpUrl: an HTTP server. Use one of the three
 //	headers: headers of every request
@@ -47,8 +56,12 @@
 //	    CLIENT_ID, scope. false is no login. Use one of the two. Other fields have no effect
 //	displayName, slug, metadata: metadata of its tools
 //
+// A ~ at the beginning of command, cwd and envFile is the home directory of the user. It is also in args of
+// files of VS Code. Elsewhere an argument is passed on as it is, with a warning.
+//
 // A name with characters that a server may not have is changed, with a warning: "My Server"
-// becomes "My-Server". It is an error if two servers get the same name in this way.
+// becomes "My-Server". A name with letters of another script than the Latin one, or with nothing that a name may have,
+// gets a hash: "高德地图 MCP" becomes "MCP-46bb98ea". It is an error if two servers get the same name.
 //
 // # Fields of the object supervisor
 //
@@ -81,7 +94,7 @@
 //	    paths
 //	${file:path}: the content of a file, without the white space around it
 //	${scope}: the scope of each key
-//	$VAR: the environment variable, in files with fields of Gemini CLI. Elsewhere an error,
+//	$VAR: the environment variable, in a folder .gemini, and in files with fields of Gemini CLI. Elsewhere an error,
 //	    except in a script, which is the argument after -c
 //	{env:VAR}, {file:path}: as ${env:VAR} and ${file:path}, in files of opencode. Elsewhere an
 //	    error

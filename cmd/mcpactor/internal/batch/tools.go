@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -80,7 +81,10 @@ func (cmd *Tools) print(i *instance, set *toolset.Set, p *cli.Program) error {
 	list := newToolList(set)
 	described, err := list.choose(cmd.Name)
 	lacks := LeftOut(i.File, "")
-	if err != nil && len(list.Missing)+len(lacks) == 0 {
+	isLeftOut := slices.ContainsFunc(set.LeftOut, func(left *messages.Failure) bool {
+		return cmd.Name == left.Target || cmd.Name == toolset.SafeName(left.Key.Server, left.Target)
+	})
+	if err != nil && len(set.Missing)+len(lacks) == 0 && !isLeftOut {
 		return err
 	}
 	write := list.table

@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -151,4 +152,35 @@ func TestPrintableRemovesControlCharacters(t *testing.T) {
 	} {
 		require.Equal(t, want, printable(text))
 	}
+}
+
+// A tool with a schema that no model could get is named, and can be called all the same.
+func TestToolThatIsLeftOutIsNamed(t *testing.T) {
+	server := newTools("a")
+	server.AddTool(&mcp.Tool{Name: "odd", InputSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"strng"}}}`)}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(req.Params.Arguments)}}, IsError: true}, nil
+	})
+	config := configured(t, fmt.Sprintf(`{"mcpServers": {"one": {"url": %q}}}`, served(t, server)))
+	const why = "the tool is left out: inputSchema.properties.n.type: is not what JSON Schema has there"
+	var out, log strings.Builder
+	require.Equal(t, cli.ExitOK, run([]string{"tools", "--config", config}, nil, &out, &log))
+	require.Contains(t, out.String(), "one__a")
+	require.NotContains(t, out.String(), "odd")
+	require.Equal(t, "mcpactor: one: odd: "+why+"\n", log.String())
+
+	out.Reset()
+	require.Equal(t, cli.ExitOK, run([]string{"tools", "--config", config, "--json"}, nil, &out, &log))
+	require.Contains(t, out.String(), `"missing":[{"server":"one","tool":"odd","error":`)
+
+	for name, want := range map[string]string{"odd": "one: odd: " + why, "one__odd": "one: odd: " + why, "one__b": `did you mean "one__a"?`} {
+		log.Reset()
+		require.NotEqual(t, cli.ExitOK, run([]string{"tools", "--config", config, name}, nil, &out, &log))
+		require.Contains(t, log.String(), want)
+	}
+
+	out.Reset()
+	log.Reset()
+	require.Equal(t, exitToolError, run([]string{"call", "--config", config, "one", "odd", "n=5"}, nil, &out, &log))
+	require.Equal(t, `{"n":"5"}`+"\n", out.String())
+	require.Empty(t, log.String(), "there is such a tool")
 }

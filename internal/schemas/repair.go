@@ -100,7 +100,8 @@ func (r *repair) schema(s map[string]any) error {
 			r.references = append(r.references, ref)
 		}
 	}
-	if s["type"] == "array" && s["items"] == nil {
+	all, _ := s["type"].([]any)
+	if s["items"] == nil && (s["type"] == "array" || slices.Contains(all, any("array"))) {
 		s["items"] = map[string]any{} // OpenAI requires it
 	}
 	return nil
@@ -167,7 +168,7 @@ func (r *repair) value(of shape, value any) (any, error) {
 	case nil:
 		return nil, nil
 	case bool:
-		if of == flag {
+		if of == flag || of == one {
 			return v, nil
 		}
 	case json.Number:
@@ -206,7 +207,7 @@ func (r *repair) value(of shape, value any) (any, error) {
 	return nil, errShape
 }
 
-// one returns a schema. true, and an empty list as PHP writes an empty object, are the empty schema.
+// one returns a schema, such as that of a property. true, and an empty list as PHP writes an empty object, are the empty schema.
 func (r *repair) one(value any) (any, error) {
 	switch v := value.(type) {
 	case map[string]any:

@@ -40,7 +40,8 @@ func TestMalformedSchemaIsRepairedWhereItIsCertain(t *testing.T) {
 		`{"type":null,"properties":null,"required":null,"description":null,"items":null,"anyOf":null,"default":null,"const":null}`: `{"default":null,"const":null}`,
 		`{"properties":{"a":null,"b":true,"c":[],"d":false}}`:                                                                      `{"properties":{"a":{},"b":{},"c":{},"d":false}}`,
 		`{"properties":[],"$defs":[],"anyOf":[],"required":[],"enum":[]}`:                                                          `{}`,
-		`{"additionalProperties":false}`:                                                                                           `{"additionalProperties":false}`,
+		`{"additionalProperties":true,"items":false}`:                                                                              `{"additionalProperties":true,"items":false}`,
+		`{"type":["NULL","array"]}`:                                                                                                `{"type":["null","array"],"items":{}}`,
 		// earlier drafts
 		`{"minimum":0,"exclusiveMinimum":true,"maximum":9,"exclusiveMaximum":false}`: `{"exclusiveMinimum":0,"maximum":9}`,
 		`{"exclusiveMinimum":true}`: `{}`,

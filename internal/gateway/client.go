@@ -73,7 +73,7 @@ func (c *client) handle(r *mcpserver.Request) (any, error) {
 		return c.initialize(r)
 	}
 	if !c.ready.Load() {
-		return nil, refused("send initialize first, and wait for its response")
+		return nil, refused("send initialize first")
 	}
 	c.initialized() // some clients do not say so
 	params := mcpserver.ObjectOf(r.Params)

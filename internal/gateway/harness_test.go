@@ -107,12 +107,13 @@ func (w *world) pipe() (io.ReadCloser, io.WriteCloser) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ended := make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer close(ended)
-		mcpserver.ServeStdio(context.Background(), in, out, w.Accept)
+		mcpserver.ServeStdio(ctx, in, out, w.Accept)
 		out.Close()
 	}()
-	w.ends = append(w.ends, func() { toServer.Close(); fromServer.Close(); <-ended })
+	w.ends = append(w.ends, func() { cancel(); toServer.Close(); fromServer.Close(); <-ended })
 	return fromServer, toServer
 }
 

@@ -27,15 +27,19 @@ type Handler interface {
 // Client is a client that is connected. Its methods may be called from any goroutine.
 type Client struct {
 	// Context ends when the client leaves.
-	Context context.Context
-	end     context.CancelFunc
-	handler Handler
-	link    link
-	serial  atomic.Uint64 // of questions
+	Context  context.Context
+	end      context.CancelFunc
+	handler  Handler
+	link     link
+	deaf     chan struct{}  // closed when the client can say nothing more
+	serial   atomic.Uint64  // of questions
+	requests sync.WaitGroup // that have no response
 
 	mu      sync.Mutex
 	running map[string]*Request      // by the id of the client
 	asked   map[string]chan *Message // questions to the client, by our id
+	opening bool                     // initialize has no response
+	held    []*Message               // what has come since initialize
 }
 
 // link carries messages to a client. Its methods may be called from any goroutine.
@@ -54,11 +58,12 @@ type Request struct {
 	Context   context.Context
 	cancel    context.CancelFunc
 	cancelled atomic.Bool // by the client
+	opens     bool        // other messages wait for its response
 }
 
 // newClient returns a client, for which accept makes the handler.
 func newClient(l link, accept func(*Client) Handler) *Client {
-	c := &Client{link: l, running: map[string]*Request{}, asked: map[string]chan *Message{}}
+	c := &Client{link: l, deaf: make(chan struct{}), running: map[string]*Request{}, asked: map[string]chan *Message{}}
 	c.Context, c.end = context.WithCancel(context.Background())
 	c.handler = accept(c)
 	return c
@@ -70,8 +75,38 @@ func (c *Client) leave() {
 	c.handler.Left()
 }
 
-// receive takes a message of the client. It does not wait for anything.
+// receive takes the next message of the client. It does not wait for anything. What a client sends without waiting for the
+// response to initialize is taken after it.
 func (c *Client) receive(m *Message) {
+	c.mu.Lock()
+	hold := c.opening && m.Method != "" && m.Method != "ping"
+	if hold {
+		c.held = append(c.held, m)
+	}
+	c.mu.Unlock()
+	if !hold {
+		c.take(m)
+	}
+}
+
+// release takes what has come since initialize, in that order.
+func (c *Client) release() {
+	for {
+		c.mu.Lock()
+		if len(c.held) == 0 {
+			c.opening = false
+			c.mu.Unlock()
+			return
+		}
+		next := c.held[0]
+		c.held = c.held[1:]
+		c.mu.Unlock()
+		c.take(next)
+	}
+}
+
+// take takes a message of the client.
+func (c *Client) take(m *Message) {
 	switch {
 	case m.isRequest():
 		r := &Request{Message: m}
@@ -80,13 +115,20 @@ func (c *Client) receive(m *Message) {
 		if !isRunning {
 			r.Context, r.cancel = context.WithCancel(c.Context)
 			c.running[string(m.ID)] = r
+			r.opens = m.Method == "initialize" && !c.opening
+			c.opening = c.opening || r.opens
 		}
 		c.mu.Unlock()
 		if isRunning { // the response would be taken for that to the other one
 			c.link.send(idInUse(), nil)
 			return
 		}
-		go c.respond(r)
+		c.requests.Go(func() {
+			c.respond(r)
+			if r.opens {
+				c.release()
+			}
+		})
 	case m.Method == "notifications/cancelled":
 		c.mu.Lock()
 		r := c.running[string(ObjectOf(m.Params)["requestId"])]
@@ -143,6 +185,9 @@ func (c *Client) handle(r *Request) (any, error) {
 	return c.handler.Handle(r)
 }
 
+// errDeaf is the error of a question that the client cannot answer.
+var errDeaf = errors.New("the client cannot answer: its input has ended")
+
 // rpcError returns the error of a response.
 func rpcError(err error) *jsonrpc.Error {
 	var said *jsonrpc.Error
@@ -180,6 +225,8 @@ func (c *Client) Ask(ctx context.Context, method string, params, of json.RawMess
 			return nil, answer.Error
 		}
 		return answer.Result, nil
+	case <-c.deaf:
+		return nil, errDeaf
 	case <-ctx.Done():
 		c.mu.Lock()
 		delete(c.asked, string(id))

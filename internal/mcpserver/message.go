@@ -46,11 +46,14 @@ func (m *Message) isResponse() bool {
 	return m.Method == "" && m.ID != nil && (m.Result != nil || m.Error != nil)
 }
 
+// byteOrderMark begins what some programs write, such as a shell of Windows.
+var byteOrderMark = []byte("\ufeff")
+
 // decode returns the messages in a JSON text: one, or those of a batch, which protocol 2025-03-26 has. refused are the responses to
 // what is no message.
 func decode(data []byte) (messages, refused []*Message) {
+	data = bytes.TrimSpace(bytes.TrimPrefix(bytes.TrimSpace(data), byteOrderMark))
 	batch := []json.RawMessage{data}
-	data = bytes.TrimSpace(data)
 	isBatch := len(data) > 0 && data[0] == '['
 	switch {
 	case !utf8.Valid(data):

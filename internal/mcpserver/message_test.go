@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -42,11 +43,13 @@ func startTalk(t *testing.T) *talk {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ended := make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer close(ended)
-		ServeStdio(context.Background(), in, out, acceptPlain)
+		ServeStdio(ctx, in, out, acceptPlain)
 	}()
 	t.Cleanup(func() {
+		cancel()
 		toServer.Close()
 		fromServer.Close()
 		<-ended
@@ -246,7 +249,9 @@ func FuzzStdio(f *testing.F) {
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		fromServer, out := io.Pipe()
 		go func() {
-			ServeStdio(context.Background(), bytes.NewReader(sent), out, acceptPlain)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second) // it may be a request that waits
+			defer cancel()
+			ServeStdio(ctx, bytes.NewReader(sent), out, acceptPlain)
 			out.Close() // what still runs gets no response
 		}()
 		for lines := bufio.NewScanner(fromServer); lines.Scan(); {

@@ -8,23 +8,46 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 )
 
 // maxMessage bounds a message of a client, in bytes.
 const maxMessage = 64 << 20
 
-// ServeStdio serves one client until its input ends, or ctx. It returns when the client has left.
+const (
+	// answerTime is how long requests may take after the end of the input, as long as somebody may read the answers.
+	answerTime = 5 * time.Minute
+	// lookEvery is how often it is checked meanwhile whether somebody does.
+	lookEvery = 200 * time.Millisecond
+)
+
+// ServeStdio serves one client until its input has ended and its requests are answered, or until ctx ends. It returns when the
+// client has left.
 func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, accept func(*Client) Handler) {
 	c := newClient(&stdioLink{out: out}, accept)
 	defer c.leave()
-	ended := make(chan struct{})
+	answered := make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(answered)
 		c.readLines(in)
+		close(c.deaf)
+		c.requests.Wait()
 	}()
 	select {
-	case <-ended:
+	case <-c.deaf:
 	case <-ctx.Done():
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	for !isUnread(out) {
+		select {
+		case <-answered:
+			return
+		case <-ctx.Done():
+			return
+		case <-time.After(lookEvery):
+		}
 	}
 }
 

@@ -94,21 +94,23 @@ func (c *client) callTool(r *mcpserver.Request, params mcpserver.Object) (any, e
 		return &messages.CallTool{Header: h, Params: call}
 	})
 	var failure *messages.Failure
-	if errors.As(err, &failure) && saidBy(failure) == nil {
-		return failed(explain(failure, err)), nil
+	if errors.As(err, &failure) {
+		if failure.MayHaveRun {
+			s.leaves(failure.Generation, name)
+		}
+		if saidBy(failure) == nil {
+			return failed(explain(failure, err)), nil
+		}
 	}
 	if err != nil {
 		return nil, err
 	}
 	receipt := result.GetReceipt()
-	raw := receipt.Verbatim
-	if raw == nil {
+	s.leaves(receipt.Generation, name)
+	if receipt.Verbatim == nil {
 		return result.(*messages.ToolResult).Result, nil
 	}
-	if !s.isGone(receipt.Generation) {
-		return raw, nil
-	}
-	return withText(raw, fmt.Sprintf("Note: server %q has a new session since its last result. State that it kept, such as a login or an open page, is gone.", s.name)), nil
+	return s.tell(r, receipt.Verbatim), nil
 }
 
 // explain says why a call failed, and how to log in where that is the reason.
@@ -123,14 +125,6 @@ func explain(failure *messages.Failure, err error) string {
 // failed returns a result that tells a model what is wrong.
 func failed(text string) any {
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
-}
-
-// withText returns the result of a tool with another text.
-func withText(raw json.RawMessage, text string) any {
-	result, content := mcpserver.ObjectOf(raw), []json.RawMessage{}
-	json.Unmarshal(result["content"], &content) //nolint:errcheck // it has none then
-	part, _ := mcpserver.Encode(map[string]string{"type": "text", "text": text})
-	return result.With("content", append(content, part))
 }
 
 // verbatim returns a result as the server has sent it.
@@ -193,27 +187,19 @@ func (c *client) subscribe(r *mcpserver.Request, params mcpserver.Object) (any, 
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	before := c.watched[uri]
-	c.watched[uri] = s // the first update may come before the answer
-	c.mu.Unlock()
+	before := c.watch(uri, s.name) // the first update may come before the answer
 	result, err := verbatim(c.run(r, s, nil, func(h messages.Header) messages.Operation {
 		return &messages.Subscribe{Header: h, URI: uri}
 	}))
-	if err != nil && before == nil {
-		c.mu.Lock()
-		delete(c.watched, uri)
-		c.mu.Unlock()
+	if err != nil && before == "" {
+		c.watch(uri, "")
 	}
 	return result, err
 }
 
 func (c *client) unsubscribe(r *mcpserver.Request, params mcpserver.Object) (any, error) {
 	uri := params.Text("uri")
-	c.mu.Lock()
-	s := c.watched[uri]
-	delete(c.watched, uri)
-	c.mu.Unlock()
+	s := c.server(c.watch(uri, ""))
 	if s == nil || s.isShared() && c.g.isWatched(uri, s.name) {
 		return struct{}{}, nil
 	}
@@ -222,17 +208,37 @@ func (c *client) unsubscribe(r *mcpserver.Request, params mcpserver.Object) (any
 	}))
 }
 
+// watch notes to which server a resource belongs that the client has subscribed to, or with "" that it has not. It returns the
+// server before.
+func (c *client) watch(uri, server string) (before string) {
+	c.note(func(k *record) bool {
+		if before = k.Watched[uri]; before == server {
+			return false
+		}
+		if server == "" {
+			delete(k.Watched, uri)
+			return true
+		}
+		if k.Watched == nil {
+			k.Watched = map[string]string{}
+		}
+		k.Watched[uri] = server
+		return true
+	})
+	return before
+}
+
 // watches reports whether the client has subscribed to a resource of a server.
-func (c *client) watches(uri string, s *served) bool {
+func (c *client) watches(uri, server string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.watched[uri] == s
+	return c.record.Watched[uri] == server
 }
 
 // isWatched reports whether a client has subscribed to a resource of a server.
 func (g *Gateway) isWatched(uri, server string) bool {
 	for _, c := range g.everybody() {
-		if c.watches(uri, c.server(server)) {
+		if c.watches(uri, server) {
 			return true
 		}
 	}

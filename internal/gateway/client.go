@@ -42,15 +42,19 @@ type client struct {
 	mu         sync.Mutex
 	operations map[string]*mcpserver.Request // by the id of the operation
 	pending    map[string]func()             // ends a question, by the id of the library
-	watched    map[string]*served            // the servers of subscribed resources
-	logLevel   string                        // that the client has set
+	record     record
+
+	keeping sync.Mutex // while the record changes
+	hasLeft bool       // the record is that of another connection, or of nobody
 }
 
 // Accept returns the handler of a client that has connected.
-func (g *Gateway) Accept(c *mcpserver.Client) mcpserver.Handler {
+func (g *Gateway) Accept(c *mcpserver.Client) mcpserver.Handler { return g.accept(c) }
+
+func (g *Gateway) accept(c *mcpserver.Client) *client {
 	mayAsk := make(chan struct{})
 	return &client{
-		Client: c, g: g, ctx: c.Context, operations: map[string]*mcpserver.Request{}, pending: map[string]func(){}, watched: map[string]*served{},
+		Client: c, g: g, ctx: c.Context, operations: map[string]*mcpserver.Request{}, pending: map[string]func(){},
 		mayAsk: mayAsk, initialized: sync.OnceFunc(func() { close(mayAsk) }),
 	}
 }

@@ -7,8 +7,8 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -58,6 +58,11 @@ type Config struct {
 	Lingers bool
 	// Lists keeps the lists of the servers between runs, or is nil.
 	Lists mcpbridge.Store
+	// Sessions keeps all else that the supervisor keeps. It is needed with Lists.
+	Sessions mcpbridge.Store
+	// Clients keeps clients between runs, so that they can return, and their sessions stay open on their servers. Sessions must
+	// outlive the process, too. It is nil if clients do not return.
+	Clients *ClientStore
 	// Attach gives the servers their logins, or is nil. loggedIn is called after a login in the background.
 	Attach func(servers []mcpbridge.Server, loggedIn func())
 }
@@ -78,7 +83,6 @@ type Gateway struct {
 
 	mu      sync.Mutex
 	clients map[string]*client // by their scopes
-	opened  int                // counts them
 	down    map[string]error   // why servers are down whose lists were waited for in vain
 }
 
@@ -99,7 +103,10 @@ func Start(system *actor.ActorSystem, cfg Config) (*Gateway, error) {
 	for i := range s.Servers {
 		g.adapt(&s.Servers[i])
 	}
-	s.Store = cfg.Lists
+	if cfg.Lists != nil {
+		s.Store = &stores{cfg.Lists, cfg.Sessions}
+	}
+	s.LeaveOpen = cfg.Clients != nil
 	s.IdleTimeout = cmp.Or(s.IdleTimeout, -1)              // the state of a session lives as long as its client
 	s.CallTimeout = cmp.Or(s.CallTimeout, 24*time.Hour)    // the client cancels
 	s.HandlerTimeout = cmp.Or(s.HandlerTimeout, time.Hour) // a person answers
@@ -111,6 +118,9 @@ func Start(system *actor.ActorSystem, cfg Config) (*Gateway, error) {
 	}
 	g.do = g.sup.Client()
 	g.sup.Subscribe(g.onEvent)
+	if cfg.Clients != nil {
+		go g.sweepClients(g.life)
+	}
 	return g, nil
 }
 
@@ -166,14 +176,15 @@ func (g *Gateway) speaks(scope string) (version string, info *mcp.Implementation
 	return mcpserver.Revisions[0], nil, nil
 }
 
-// open gives a client that has sent initialize its scope.
+// open opens the scope of a client, which is a new one unless the client has returned.
 func (g *Gateway) open(c *client, capabilities *mcp.ClientCapabilities) error {
 	c.owner = g.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &owner{c} }))
+	if c.scope == "" {
+		c.scope = cmp.Or(Plain(c.info.Name), "client") + "-" + strings.ToLower(rand.Text())
+	}
 	g.mu.Lock()
-	g.opened++
-	c.scope = fmt.Sprintf("%s-%d", cmp.Or(Plain(c.info.Name), "client"), g.opened)
 	c.servers = nil
-	c.fetching, c.stopFetching = context.WithCancel(context.Background())
+	c.fetching, c.stopFetching = context.WithCancel(g.life)
 	for _, tools := range g.cfg.Tools {
 		c.servers = append(c.servers, newServed(c, tools))
 	}
@@ -203,20 +214,23 @@ func Plain(name string) string {
 	}, name[:min(len(name), 64)]), "-")
 }
 
-// Left ends the scope of a client: its calls are cancelled, and its sessions are closed, once servers have started that linger.
-func (c *client) Left() {
+// Left ends the scope of a client: its calls are cancelled, and its sessions are closed, if it has left for good once servers have
+// started that linger. It is known further unless it has left for good.
+func (c *client) Left(forGood bool) {
 	c.opening.Lock()
 	defer c.opening.Unlock()
-	switch {
-	case !c.ready.Load():
-	case c.g.cfg.Lingers:
-		c.g.lingering.Go(func() {
-			c.linger()
-			c.close()
-		})
-	default:
-		c.close()
+	if !c.ready.Load() {
+		return
 	}
+	c.release(forGood)
+	if !forGood || !c.g.cfg.Lingers {
+		c.close()
+		return
+	}
+	c.g.lingering.Go(func() {
+		c.linger()
+		c.close()
+	})
 }
 
 // close ends the scope of a client.
@@ -243,13 +257,15 @@ func (g *Gateway) forget(c *client) {
 // Supervisor returns the supervisor of the sessions.
 func (g *Gateway) Supervisor() *supervisor.Supervisor { return g.sup }
 
-// Stop closes all sessions.
+// Stop closes all sessions, but those on servers that can be resumed by clients that return.
 func (g *Gateway) Stop() error {
 	g.end()
 	g.lingering.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*closePatience)
 	defer cancel()
-	g.do.Do(ctx, &messages.CloseAll{Now: true}) //nolint:errcheck // Stop says what is left
+	if g.cfg.Clients == nil {
+		g.do.Do(ctx, &messages.CloseAll{Now: true}) //nolint:errcheck // Stop says what is left
+	}
 	return g.sup.Stop(ctx)
 }
 

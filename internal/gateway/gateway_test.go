@@ -24,7 +24,7 @@ import (
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
-const stateGone = "\nNote: server \"s\" has a new session since its last result. State that it kept, such as a login or an open page, is gone."
+const stateGone = "\n\nNote: server \"s\" has a new session. State that it kept in the last one, such as a login or an open page, is gone."
 
 // A server that restarts, forgets or is away is invisible, but for the state that is gone.
 func TestClientKeepsWorkingWhileItsServerRestarts(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
 	"github.com/mcpactor/mcpactor/toolset"
@@ -81,7 +82,7 @@ type world struct {
 
 // newWorld starts a gateway in front of servers.
 func newWorld(t *testing.T, lists mcpbridge.Store, servers ...mcpbridge.Server) *world {
-	cfg := Config{Lists: lists, Prefixed: len(servers) > 1, Supervisor: supervisor.Config{Servers: servers}}
+	cfg := Config{Lists: lists, Sessions: &resume.Memory{}, Prefixed: len(servers) > 1, Supervisor: supervisor.Config{Servers: servers}}
 	for _, srv := range servers {
 		cfg.Tools = append(cfg.Tools, toolset.Server{Name: srv.Name})
 	}

@@ -15,37 +15,19 @@ import (
 // initialize opens the session of a client. It waits for servers whose lists are not known: clients give it more time than a list,
 // and most of them ask for lists once.
 func (c *client) initialize(r *mcpserver.Request) (any, error) {
-	var params struct {
-		ProtocolVersion string              `json:"protocolVersion"`
-		Capabilities    json.RawMessage     `json:"capabilities"`
-		ClientInfo      *mcp.Implementation `json:"clientInfo"`
-	}
-	if r.Params == nil {
-		return nil, mcpserver.Invalid("initialize: params are missing")
-	}
-	if err := json.Unmarshal(r.Params, &params); err != nil {
-		return nil, mcpserver.Invalid("initialize: " + err.Error())
-	}
-	capabilities, err := capabilitiesOf(params.Capabilities)
-	if err != nil {
-		return nil, mcpserver.Invalid("capabilities: " + err.Error())
-	}
-	if params.ClientInfo == nil {
-		params.ClientInfo = &mcp.Implementation{Name: "client"}
-	}
-	if !slices.Contains(mcpserver.Revisions, params.ProtocolVersion) {
-		params.ProtocolVersion = mcpserver.Revisions[0]
-	}
-	told := mcpserver.ObjectOf(r.Params).Without("protocolVersion", "_meta")
-	if err := c.open(params.ProtocolVersion, params.ClientInfo, told, capabilities); err != nil {
+	if err := c.enter(r.Params); err != nil {
 		return nil, err
 	}
+	c.note(func(k *record) bool {
+		k.Scope, k.Said = c.scope, r.Params
+		return true
+	})
 	c.meet(r.Context)
 	return c.introduction(), nil
 }
 
-// open opens the scope of a client that has said what it is.
-func (c *client) open(version string, info *mcp.Implementation, told map[string]json.RawMessage, capabilities *mcp.ClientCapabilities) error {
+// enter opens the scope of a client that says what it is.
+func (c *client) enter(said json.RawMessage) error {
 	c.opening.Lock()
 	defer c.opening.Unlock()
 	switch {
@@ -54,8 +36,38 @@ func (c *client) open(version string, info *mcp.Implementation, told map[string]
 	case c.ctx.Err() != nil:
 		return errGone
 	}
-	c.version, c.info, c.told = version, info, told
+	capabilities, err := c.introduce(said)
+	if err != nil {
+		return err
+	}
 	return c.g.open(c, capabilities)
+}
+
+// introduce reads what a client says of itself in the parameters of initialize, and returns its capabilities.
+func (c *client) introduce(said json.RawMessage) (*mcp.ClientCapabilities, error) {
+	var params struct {
+		ProtocolVersion string              `json:"protocolVersion"`
+		Capabilities    json.RawMessage     `json:"capabilities"`
+		ClientInfo      *mcp.Implementation `json:"clientInfo"`
+	}
+	if said == nil {
+		return nil, mcpserver.Invalid("initialize: params are missing")
+	}
+	if err := json.Unmarshal(said, &params); err != nil {
+		return nil, mcpserver.Invalid("initialize: " + err.Error())
+	}
+	capabilities, err := capabilitiesOf(params.Capabilities)
+	if err != nil {
+		return nil, mcpserver.Invalid("capabilities: " + err.Error())
+	}
+	if c.info = params.ClientInfo; c.info == nil {
+		c.info = &mcp.Implementation{Name: "client"}
+	}
+	c.told = mcpserver.ObjectOf(said).Without("protocolVersion", "_meta")
+	if c.version = params.ProtocolVersion; !slices.Contains(mcpserver.Revisions, c.version) {
+		c.version = mcpserver.Revisions[0]
+	}
+	return capabilities, nil
 }
 
 // capabilitiesOf returns the capabilities that servers are told.

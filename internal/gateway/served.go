@@ -23,10 +23,11 @@ type served struct {
 
 	leveling sync.Mutex // while the log level is set
 
-	mu         sync.Mutex
-	level      string // of its log messages, or "" if none was set
-	silent     bool   // it was waited for in vain
-	generation uint64 // of the last result that the client has
+	mu       sync.Mutex
+	level    string // of its log messages, or "" if none was set
+	silent   bool   // it was waited for in vain
+	owesNote bool   // the client must be told that state is gone
+	isLogged bool   // it was told in a log message only
 }
 
 func newServed(c *client, tools toolset.Server) *served {
@@ -91,7 +92,7 @@ func (s *served) onEvent(e messages.Event) {
 			s.mu.Unlock()
 		}
 	case *messages.ResourceUpdated:
-		if s.c.watches(e.URI, s) {
+		if s.c.watches(e.URI, s.name) {
 			var params any = e.Verbatim
 			if e.Verbatim == nil { // the session is a new one
 				params = &mcp.ResourceUpdatedNotificationParams{URI: e.URI}
@@ -127,15 +128,6 @@ func (s *served) check(ctx context.Context) *messages.Status {
 		return nil
 	}
 	return reply.(*messages.Status)
-}
-
-// isGone reports whether a result comes from a newer session than the last one, so that the state of the server is gone.
-func (s *served) isGone(generation uint64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	before := s.generation
-	s.generation = max(before, generation)
-	return before != 0 && before < generation
 }
 
 // introduced returns what the server has said about itself, which is empty if that is not known.

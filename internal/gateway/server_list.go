@@ -48,6 +48,8 @@ type item struct {
 	name   string          // or the URI, or the template of URIs
 	public string          // the name for clients
 	raw    json.RawMessage // with that name
+
+	readsOnly bool // a tool that says that it changes nothing
 }
 
 // listed is what a server lists. It does not change.
@@ -263,7 +265,7 @@ func (s *served) newListed(of *list, result mcpserver.Object, server json.RawMes
 		if of.items == "tools" && !s.tools.Wants(name) {
 			continue
 		}
-		it := item{name, name, raw}
+		it := item{name: name, public: name, raw: raw, readsOnly: string(mcpserver.ObjectOf(one["annotations"])["readOnlyHint"]) == "true"}
 		if s.c.g.cfg.Prefixed && (of.items == "tools" || of.items == "prompts") {
 			it.public = toolset.SafeName(s.name, name)
 			it.raw, _ = mcpserver.Encode(one.With("name", it.public))

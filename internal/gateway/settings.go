@@ -30,9 +30,11 @@ func (c *client) setLevel(r *mcpserver.Request, params mcpserver.Object) (any, e
 	if !slices.Contains(levels, level) {
 		return nil, mcpserver.Invalid("level: use one of " + strings.Join(levels, ", "))
 	}
-	c.mu.Lock()
-	c.logLevel = level
-	c.mu.Unlock()
+	c.note(func(k *record) bool {
+		changed := k.LogLevel != level
+		k.LogLevel = level
+		return changed
+	})
 	for _, s := range c.servers {
 		if s.isOpen(r.Context) {
 			s.applyLevel(r.Context, s.header(patience))
@@ -45,7 +47,7 @@ func (c *client) setLevel(r *mcpserver.Request, params mcpserver.Object) (any, e
 // opens the session again. Operations that come meanwhile wait, so that the first one may log.
 func (s *served) applyLevel(ctx context.Context, h messages.Header) {
 	s.c.mu.Lock()
-	level := s.c.logLevel
+	level := s.c.record.LogLevel
 	s.c.mu.Unlock()
 	if level == "" {
 		return

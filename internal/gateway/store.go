@@ -14,8 +14,11 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// ListStore is a [mcpbridge.Store] that keeps what servers list, and no sessions: those end with their clients. Each list is a
-// file in the folder, which processes may share.
+// errListsOnly is the error for a record that the store does not keep.
+var errListsOnly = errors.New("this store keeps lists only")
+
+// ListStore is a [mcpbridge.Store] that keeps what servers list, and refuses all else. Each list is a file in the folder, which
+// processes may share.
 type ListStore struct{ Folder string }
 
 // file returns the file of a key.
@@ -38,24 +41,33 @@ func (s *ListStore) Load(_ context.Context, key messages.Key) (*mcpbridge.Record
 	return &mcpbridge.Record{List: data}, nil
 }
 
-// Save writes the list of a key. Readers see the whole list before or after.
+// Save writes the list of a key.
 func (s *ListStore) Save(_ context.Context, key messages.Key, record *mcpbridge.Record) error {
-	if !mcpbridge.IsListKey(key) || !json.Valid(record.List) {
-		return nil
+	if !mcpbridge.IsListKey(key) {
+		return errListsOnly
 	}
-	if err := os.MkdirAll(s.Folder, 0o700); err != nil {
+	if !json.Valid(record.List) {
+		return errors.New("the list is not valid JSON")
+	}
+	return writeFile(s.file(key), record.List)
+}
+
+// writeFile writes a file that only the user can read, and its folder. Readers see the whole file before or after.
+func writeFile(file string, data []byte) error {
+	folder := filepath.Dir(file)
+	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
 	}
-	temporary, err := os.CreateTemp(s.Folder, "new-*")
+	temporary, err := os.CreateTemp(folder, "new-*")
 	if err != nil {
 		return err
 	}
-	_, err = temporary.Write(record.List)
+	_, err = temporary.Write(data)
 	if err = errors.Join(err, temporary.Close()); err == nil {
-		err = os.Rename(temporary.Name(), s.file(key))
+		err = os.Rename(temporary.Name(), file)
 	}
 	if err != nil {
-		os.Remove(temporary.Name()) //nolint:errcheck // the error is that of the list
+		os.Remove(temporary.Name()) //nolint:errcheck // the error is that of the file
 	}
 	return err
 }
@@ -68,5 +80,5 @@ func (s *ListStore) Delete(_ context.Context, key messages.Key) error {
 	return nil
 }
 
-// Keys returns nothing: there are no sessions to resume.
+// Keys returns nothing: nobody asks for the keys of lists.
 func (*ListStore) Keys(context.Context) ([]messages.Key, error) { return nil, nil }

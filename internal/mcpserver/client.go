@@ -5,9 +5,11 @@ package mcpserver
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -20,20 +22,24 @@ type Handler interface {
 	Handle(r *Request) (any, error)
 	// Notified takes a notification, except for that of a cancellation. It must not wait for anything.
 	Notified(m *Message)
-	// Left is called once, when the client has left and its context has ended.
-	Left()
+	// Left is called once, when the client has left and its context has ended. It has not left for good if it may return, see
+	// [HTTP.Return].
+	Left(forGood bool)
 }
 
 // Client is a client that is connected. Its methods may be called from any goroutine.
 type Client struct {
+	// ID is the id of the session of a client over HTTP, which is a secret. It is empty over stdio.
+	ID string
 	// Context ends when the client leaves.
-	Context  context.Context
-	end      context.CancelFunc
-	handler  Handler
-	link     link
-	deaf     chan struct{}  // closed when the client can say nothing more
-	serial   atomic.Uint64  // of questions
-	requests sync.WaitGroup // that have no response
+	Context   context.Context
+	end       context.CancelFunc
+	handler   Handler
+	link      link
+	deaf      chan struct{}  // closed when the client can say nothing more
+	questions string         // the ids of questions begin with it, in this process only
+	serial    atomic.Uint64  // of questions
+	requests  sync.WaitGroup // that have no response
 
 	mu      sync.Mutex
 	running map[string]*Request      // by the id of the client
@@ -62,17 +68,20 @@ type Request struct {
 }
 
 // newClient returns a client, for which accept makes the handler.
-func newClient(l link, accept func(*Client) Handler) *Client {
-	c := &Client{link: l, deaf: make(chan struct{}), running: map[string]*Request{}, asked: map[string]chan *Message{}}
+func newClient(l link, id string, accept func(*Client) Handler) *Client {
+	c := &Client{
+		ID: id, link: l, deaf: make(chan struct{}), questions: `"` + questionPrefix + rand.Text()[:10] + "-",
+		running: map[string]*Request{}, asked: map[string]chan *Message{},
+	}
 	c.Context, c.end = context.WithCancel(context.Background())
 	c.handler = accept(c)
 	return c
 }
 
 // leave ends the client. It is called once.
-func (c *Client) leave() {
+func (c *Client) leave(forGood bool) {
 	c.end()
-	c.handler.Left()
+	c.handler.Left(forGood)
 }
 
 // receive takes the next message of the client. It does not wait for anything. What a client sends without waiting for the
@@ -188,6 +197,14 @@ func (c *Client) handle(r *Request) (any, error) {
 // errDeaf is the error of a question that the client cannot answer.
 var errDeaf = errors.New("the client cannot answer: its input has ended")
 
+// questionPrefix begins the ids of questions.
+const questionPrefix = "mcpactor-"
+
+// answersAnother reports whether a message answers a question of an earlier process.
+func (c *Client) answersAnother(m *Message) bool {
+	return m.Method == "" && strings.HasPrefix(string(m.ID), `"`+questionPrefix) && !strings.HasPrefix(string(m.ID), c.questions)
+}
+
 // rpcError returns the error of a response.
 func rpcError(err error) *jsonrpc.Error {
 	var said *jsonrpc.Error
@@ -213,7 +230,7 @@ func (c *Client) Notify(method string, params any, of json.RawMessage) {
 // Ask sends a request to the client, for a request of the client with the id of or for none, and returns the result. The end
 // of ctx withdraws the question.
 func (c *Client) Ask(ctx context.Context, method string, params, of json.RawMessage) (json.RawMessage, error) {
-	id := json.RawMessage(strconv.Quote("mcpactor-" + strconv.FormatUint(c.serial.Add(1), 10)))
+	id := json.RawMessage(c.questions + strconv.FormatUint(c.serial.Add(1), 10) + `"`)
 	answered := make(chan *Message, 1)
 	c.mu.Lock()
 	c.asked[string(id)] = answered

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"crypto/rand"
 	"crypto/subtle"
+	"errors"
 	"io"
 	"maps"
 	"net"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // idleTime is how long a client over HTTP may be silent, without a stream. Many clients do not say that they leave.
@@ -25,9 +28,13 @@ type HTTP struct {
 	Token string
 	// Accept makes the handler of a client.
 	Accept func(*Client) Handler
+	// Return makes the handler of a client that has been away, perhaps since before this process started, or returns nil if
+	// there is none with its ID. It may block. It may be nil: then nobody returns.
+	Return func(*Client) Handler
 
-	mu    sync.Mutex
-	links map[string]*httpLink // by the id of the session
+	mu     sync.Mutex
+	links  map[string]*httpLink // by the id of the session
+	closed bool
 }
 
 // ServeHTTP serves a request of a client on this machine.
@@ -46,7 +53,7 @@ func (e *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		defer l.use()()
 		if r.Method == http.MethodDelete {
-			e.end(l)
+			e.end(l, true)
 			return
 		}
 		s, next, err := l.resumed(r.Header.Get("Last-Event-ID"))
@@ -113,16 +120,48 @@ func (e *HTTP) linkOf(w http.ResponseWriter, r *http.Request) *httpLink {
 		http.Error(w, headerRevision+": use one of "+strings.Join(Revisions, ", "), http.StatusBadRequest)
 		return nil
 	}
-	e.mu.Lock()
-	l := e.links[id]
-	e.mu.Unlock()
-	switch {
-	case id == "":
+	if id == "" {
 		http.Error(w, headerSession+" is missing: send initialize first", http.StatusBadRequest)
+		return nil
+	}
+	l, err := e.find(id)
+	switch {
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 	case l == nil:
 		http.Error(w, "session not found", http.StatusNotFound)
 	}
 	return l
+}
+
+// errClosed is the error for a request after Close.
+var errClosed = errors.New("mcpactor is stopping")
+
+// find returns the client with an id, or nil. One that is leaving is awaited: it may return.
+func (e *HTTP) find(id string) (*httpLink, error) {
+	for {
+		e.mu.Lock()
+		l := e.links[id]
+		switch {
+		case e.closed:
+			e.mu.Unlock()
+			return nil, errClosed
+		case l == nil && e.Return == nil:
+			e.mu.Unlock()
+			return nil, nil
+		case l == nil:
+			l = e.add(id, e.Return)
+		}
+		e.mu.Unlock()
+		if !l.isAccepted() {
+			e.remove(l)
+			return nil, nil
+		}
+		if l.c.Context.Err() == nil {
+			return l, nil
+		}
+		<-l.left
+	}
 }
 
 // post takes the messages of a client, and answers its requests.
@@ -139,7 +178,10 @@ func (e *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	}
 	var l *httpLink
 	if len(batch) == 1 && batch[0].Method == "initialize" && batch[0].isRequest() && r.Header.Get(headerSession) == "" {
-		l = e.open()
+		if l = e.open(); l == nil {
+			http.Error(w, errClosed.Error(), http.StatusServiceUnavailable)
+			return
+		}
 		w.Header().Set(headerSession, l.id)
 	} else if err := refuseRevision(batch[0]); err != nil && r.Header.Get(headerSession) == "" && batch[0].isRequest() {
 		writeMessage(w, http.StatusBadRequest, &Message{ID: batch[0].ID, Error: rpcError(err)})
@@ -148,6 +190,10 @@ func (e *HTTP) post(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer l.use()()
+	if len(batch) == 1 && l.c.answersAnother(batch[0]) {
+		writeMessage(w, http.StatusBadRequest, unread(jsonrpc.CodeInvalidRequest, "the question is no longer open: mcpactor was restarted, or the client was away for long. The call that it was for may have run"))
+		return
+	}
 	s, isNew := l.newStream(batch)
 	if !isNew {
 		writeMessage(w, http.StatusBadRequest, idInUse())
@@ -181,56 +227,84 @@ func writeMessage(w http.ResponseWriter, status int, m *Message) {
 	w.Write(data) //nolint:errcheck // the client has gone then
 }
 
-// open returns the link to a new client.
+// open returns the link to a new client, or nil after Close.
 func (e *HTTP) open() *httpLink {
-	l := &httpLink{id: rand.Text(), requests: map[string]*stream{}, streams: map[int]*stream{}}
-	l.standalone = l.add(nil)
-	l.c = newClient(l, e.Accept)
-	l.idle = time.AfterFunc(idleTime, func() { e.end(l) })
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.links == nil {
-		e.links = map[string]*httpLink{}
+	if e.closed {
+		return nil
 	}
-	e.links[l.id] = l
+	l := e.add(rand.Text(), e.Accept)
+	l.isAccepted()
 	return l
 }
 
-// end ends a client, if nobody has.
-func (e *HTTP) end(l *httpLink) {
+// add adds the link to a client, for which accept makes the handler. The caller holds the mutex.
+func (e *HTTP) add(id string, accept func(*Client) Handler) *httpLink {
+	l := &httpLink{id: id, left: make(chan struct{}), names: rand.Text()[:10], requests: map[string]*stream{}, streams: map[string]*stream{}}
+	l.standalone = l.add(nil)
+	l.idle = time.AfterFunc(idleTime, func() { e.end(l, false) })
+	l.isAccepted = sync.OnceValue(func() bool {
+		l.c = newClient(l, id, accept)
+		return l.c.handler != nil
+	})
+	if e.links == nil {
+		e.links = map[string]*httpLink{}
+	}
+	e.links[id] = l
+	return l
+}
+
+// end ends a client, if nobody has. It may return unless it is for good.
+func (e *HTTP) end(l *httpLink, forGood bool) {
+	l.ending.Do(func() {
+		if l.isAccepted() {
+			l.c.leave(forGood)
+		}
+		e.remove(l)
+	})
+}
+
+// remove removes the link to a client that has left, or was not accepted.
+func (e *HTTP) remove(l *httpLink) {
 	e.mu.Lock()
-	its := e.links[l.id] == l
-	delete(e.links, l.id)
-	e.mu.Unlock()
+	defer e.mu.Unlock()
 	l.idle.Stop()
-	if its {
-		l.c.leave()
+	if e.links[l.id] == l {
+		delete(e.links, l.id)
+		close(l.left)
 	}
 }
 
-// Close ends all clients, and returns when they have left.
+// Close cuts off all clients, which may return to another process, and refuses others. Their handlers are not told.
 func (e *HTTP) Close() {
 	e.mu.Lock()
+	e.closed = true
 	links := slices.Collect(maps.Values(e.links))
 	e.mu.Unlock()
-	var left sync.WaitGroup
 	for _, l := range links {
-		left.Go(func() { e.end(l) })
+		if l.isAccepted() {
+			l.c.end()
+		}
+		e.remove(l)
 	}
-	left.Wait()
 }
 
 // httpLink is the link to a client over HTTP.
 type httpLink struct {
-	id   string
-	c    *Client
-	idle *time.Timer // ends the client
+	id         string
+	isAccepted func() bool   // makes the client, once, and reports whether there is one
+	c          *Client       // set by isAccepted
+	idle       *time.Timer   // ends the client
+	ending     sync.Once     // ends it
+	left       chan struct{} // closed when it has ended
 
 	mu         sync.Mutex
 	used       int                // requests of the client that are open
-	last       int                // the number of the last stream
+	names      string             // the names of streams begin with it
+	last       int                // counts the streams
 	requests   map[string]*stream // of the requests that have no response, by their ids
-	streams    map[int]*stream    // that can be resumed
+	streams    map[string]*stream // that can be resumed, by their names
 	answered   []answered         // those of them that have all responses, the newest last
 	size       int                // of these, in bytes
 	standalone *stream            // of what belongs to no request

@@ -1,10 +1,15 @@
 package mcpserver
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -34,4 +39,65 @@ func TestPagesBesideTheEndpointAskForTheToken(t *testing.T) {
 			require.NotContains(t, w.Body.String(), "secret")
 		}
 	}
+}
+
+// leaver is a handler whose client takes a second to leave.
+type leaver struct {
+	plain
+	left func(forGood bool)
+}
+
+func (l *leaver) Left(forGood bool) {
+	time.Sleep(time.Second)
+	l.left(forGood)
+}
+
+// A client that returns while it leaves is the same client afterwards, unless it has left for good. After Close nobody is told that
+// a session is unknown.
+func TestClientThatIsLeavingReturnsAfterwards(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		known, served := map[string]bool{}, 0
+		accept := func(c *Client) Handler {
+			served++
+			known[c.ID] = true
+			return &leaver{left: func(forGood bool) { known[c.ID] = !forGood }}
+		}
+		e := &HTTP{Accept: accept, Return: func(c *Client) Handler {
+			if !known[c.ID] {
+				return nil
+			}
+			return accept(c)
+		}}
+		var last atomic.Int32
+		post := func(id, method string) *httptest.ResponseRecorder {
+			body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q}`, last.Add(1), method)
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1/mcp", strings.NewReader(body))
+			r.Header.Set(headerSession, id)
+			w := httptest.NewRecorder()
+			e.ServeHTTP(w, r)
+			return w
+		}
+		id := post("", "initialize").Header().Get(headerSession)
+		require.Equal(t, http.StatusOK, post(id, "ping").Code)
+		require.Equal(t, 1, served)
+		time.Sleep(idleTime + time.Second/2)
+		for range 2 {
+			go post(id, "ping")
+		}
+		require.Equal(t, http.StatusOK, post(id, "ping").Code)
+		require.Equal(t, 2, served)
+
+		leave := httptest.NewRequestWithContext(t.Context(), http.MethodDelete, "http://127.0.0.1/mcp", nil)
+		leave.Header.Set(headerSession, id)
+		go e.ServeHTTP(httptest.NewRecorder(), leave)
+		time.Sleep(time.Second / 2)
+		require.Equal(t, http.StatusNotFound, post(id, "ping").Code)
+		require.Empty(t, e.links)
+
+		other := post("", "initialize").Header().Get(headerSession)
+		e.Close()
+		for _, id := range []string{other, "unknown", ""} {
+			require.Equal(t, http.StatusServiceUnavailable, post(id, "initialize").Code)
+		}
+	})
 }

@@ -28,7 +28,7 @@ func (p *plain) Handle(r *Request) (any, error) {
 
 func (*plain) Notified(*Message) {}
 
-func (*plain) Left() {}
+func (*plain) Left(bool) {}
 
 func acceptPlain(*Client) Handler { return &plain{make(chan struct{}, 10)} }
 

@@ -24,8 +24,8 @@ const (
 // ServeStdio serves one client until its input has ended and its requests are answered, or until ctx ends. It returns when the
 // client has left.
 func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, accept func(*Client) Handler) {
-	c := newClient(&stdioLink{out: out}, accept)
-	defer c.leave()
+	c := newClient(&stdioLink{out: out}, "", accept)
+	defer c.leave(true)
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)

@@ -50,7 +50,7 @@ func (o *orderly) Handle(r *Request) (any, error) {
 
 func (o *orderly) Notified(m *Message) { o.note(m.Method) }
 
-func (o *orderly) Left() { o.note("left") }
+func (o *orderly) Left(bool) { o.note("left") }
 
 // pipe gives serve all lines in one write, after which the input ends, and returns the lines that come.
 func pipe(lines ...string) (said []string, o *orderly) {

@@ -1,13 +1,19 @@
 package mcpserver
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 const (
@@ -30,9 +36,9 @@ const (
 )
 
 // stream is what goes to a client in the response to a POST, or beside them. The client can resume it after its connection has
-// broken: the id of an event is "S-N", with the number of the stream, and of the message that comes next.
+// broken: the id of an event is "S-N", with the name of the stream, and the number of the message that comes next.
 type stream struct {
-	number  int
+	name    string
 	changed chan struct{} // has an element when something has changed
 
 	mu      sync.Mutex
@@ -104,12 +110,31 @@ func (s *stream) take(next int) (messages [][]byte, first int, last bool) {
 	return messages, first, s.open != nil && len(s.open) == 0
 }
 
-// add returns a new stream. The caller holds the mutex, or has the link alone.
+// maxNamed bounds the ids of requests in the name of a stream, in bytes.
+const maxNamed = 1024
+
+// add returns a new stream. Its name is that of no other, also in other processes. After a dot, it says which requests have it: a
+// client may come back with the name when nothing else is known of them. The caller holds the mutex, or has the link alone.
 func (l *httpLink) add(open map[string]bool) *stream {
 	l.last++
-	s := &stream{number: l.last, changed: make(chan struct{}, 1), open: open}
-	l.streams[s.number] = s
+	name := l.names + strconv.Itoa(l.last)
+	if ids := strings.Join(slices.Collect(maps.Keys(open)), "\n"); len(ids) <= maxNamed {
+		name += "." + base64.RawStdEncoding.EncodeToString([]byte(ids))
+	}
+	s := &stream{name: name, changed: make(chan struct{}, 1), open: open}
+	l.streams[name] = s
 	return s
+}
+
+// requestsIn returns the ids of the requests in the name of a stream: the standalone one has none. isKnown is false if the name
+// does not say which they are.
+func requestsIn(name string) (ids []string, isKnown bool) {
+	_, encoded, isKnown := strings.Cut(name, ".")
+	data, err := base64.RawStdEncoding.DecodeString(encoded)
+	if len(data) > 0 {
+		ids = strings.Split(string(data), "\n")
+	}
+	return ids, isKnown && err == nil
 }
 
 // newStream returns the stream for the responses to requests, or nil if there are none. areNew is false if one of them has the id of
@@ -138,24 +163,41 @@ func (l *httpLink) newStream(batch []*Message) (s *stream, areNew bool) {
 }
 
 // resumed returns the stream that a client resumes after an event, and the number of the message that comes next. Without an
-// event it is the standalone one, with what nobody has read.
+// event, or after one of a standalone stream that is no longer kept, it is the standalone one, with what nobody has read.
 func (l *httpLink) resumed(event string) (s *stream, next int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if event == "" {
-		l.standalone.mu.Lock()
-		defer l.standalone.mu.Unlock()
-		return l.standalone, l.standalone.written, nil
+	name, number, _ := strings.Cut(event, "-")
+	next, err = strconv.Atoi(number)
+	s = l.streams[name]
+	if s != nil && err == nil && next >= 0 {
+		return s, next, nil
 	}
-	var number int
-	if _, err := fmt.Sscanf(event, "%d-%d", &number, &next); err == nil && next >= 0 {
-		s = l.streams[number]
-	}
-	if s == nil {
+	ids, isKnown := requestsIn(name)
+	switch {
+	case event != "" && !isKnown:
 		return nil, 0, errors.New("Last-Event-ID: the stream is not kept any more")
+	case len(ids) > 0:
+		return lost(ids), 0, nil
 	}
-	return s, next, nil
+	l.standalone.mu.Lock()
+	defer l.standalone.mu.Unlock()
+	return l.standalone, l.standalone.written, nil
 }
+
+// lost returns the stream for requests whose stream is not kept any more, with responses that say so.
+func lost(ids []string) *stream {
+	s := &stream{changed: make(chan struct{}, 1), open: map[string]bool{}}
+	for _, id := range ids {
+		if json.Valid([]byte(id)) {
+			s.put(&Message{ID: json.RawMessage(id), Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: textLost}})
+		}
+	}
+	return s
+}
+
+// textLost says to a model what is known of a request whose response is lost.
+const textLost = "the response is lost: mcpactor was restarted meanwhile, or kept the response and was not asked for it in time. The request may have run: check its effect before you repeat it"
 
 // send puts a message into the stream of a request, or else into the standalone one.
 func (l *httpLink) send(m *Message, of json.RawMessage) {
@@ -207,7 +249,7 @@ func (l *httpLink) close(s *stream, of json.RawMessage) {
 	l.answered, l.size = append(l.answered, answered{s, now, size}), l.size+size
 	for len(l.answered) > 1 && (len(l.answered) > maxAnswered || l.size > maxAnsweredBytes || now.Sub(l.answered[0].at) > resumeTime) {
 		first := l.answered[0]
-		delete(l.streams, first.stream.number)
+		delete(l.streams, first.stream.name)
 		l.answered, l.size = l.answered[1:], l.size-first.size
 	}
 }
@@ -215,7 +257,7 @@ func (l *httpLink) close(s *stream, of json.RawMessage) {
 // serve writes a stream from a message on, until its end or that of the connection.
 func (s *stream) serve(w http.ResponseWriter, r *http.Request, l *httpLink, next int) {
 	replaced := s.read()
-	out := &eventWriter{w: w, out: http.NewResponseController(w), stream: s.number}
+	out := &eventWriter{w: w, out: http.NewResponseController(w), stream: s.name}
 	// Earlier clients take an event without data for a message.
 	out.begin(next, s.open != nil && r.Header.Get(headerRevision) == Revisions[0])
 	pause, beat := beginTime, out.flush
@@ -256,8 +298,8 @@ func (s *stream) serve(w http.ResponseWriter, r *http.Request, l *httpLink, next
 type eventWriter struct {
 	w      http.ResponseWriter
 	out    *http.ResponseController
-	stream int
-	err    error // of the first write that failed
+	stream string // its name
+	err    error  // of the first write that failed
 }
 
 // begin begins the response, perhaps with an event without data, whose id lets the client resume, after a time.
@@ -266,12 +308,12 @@ func (o *eventWriter) begin(next int, prime bool) {
 	o.w.Header().Set("Cache-Control", "no-cache, no-transform")
 	o.w.WriteHeader(http.StatusOK)
 	if prime {
-		o.write(fmt.Appendf(nil, "id: %d-%d\nretry: %d\ndata: \n\n", o.stream, next, resumeAfter.Milliseconds()))
+		o.write(fmt.Appendf(nil, "id: %s-%d\nretry: %d\ndata: \n\n", o.stream, next, resumeAfter.Milliseconds()))
 	}
 }
 
 func (o *eventWriter) event(number int, data []byte) {
-	o.write(fmt.Appendf(nil, "id: %d-%d\ndata: ", o.stream, number+1), data, []byte("\n\n"))
+	o.write(fmt.Appendf(nil, "id: %s-%d\ndata: ", o.stream, number+1), data, []byte("\n\n"))
 }
 
 func (o *eventWriter) comment() {

@@ -38,13 +38,13 @@ func (s *slow) Handle(r *Request) (any, error) {
 
 func (*slow) Notified(*Message) {}
 
-func (*slow) Left() {}
+func (*slow) Left(bool) {}
 
 // The stream of a call breaks: before the progress, within it, within the answer, or several times. The client of the SDK resumes
 // it, gets the answer, and the call has run once.
 func TestClientWhoseStreamBreaksGetsItsAnswer(t *testing.T) {
 	for name, cuts := range map[string][]int{
-		"after the first event": {32}, "within the progress": {72}, "after the progress": {132}, "within the answer": {612}, "each time": {32, 72, 612},
+		"after the first event": {45}, "within the progress": {98}, "after the progress": {158}, "within the answer": {638}, "each time": {45, 98, 638},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -106,13 +106,18 @@ func TestWhatIsKeptOfStreamsIsBounded(t *testing.T) {
 		for id := range 30 {
 			answer(strconv.Itoa(id+2), strings.Repeat("x", 1<<20))
 		}
-		_, _, err := l.resumed(strconv.Itoa(first.number) + "-0")
-		require.ErrorContains(t, err, "not kept any more")
+		s, _, err := l.resumed(first.name + "-0")
+		require.NoError(t, err)
+		require.NotSame(t, first, s)
+		messages, _, last := s.take(0)
+		require.True(t, last)
+		require.Len(t, messages, 1)
+		require.Contains(t, string(messages[0]), `"id":1,"error":{"code":-32603,"message":"the response is lost`)
 		require.Less(t, len(l.streams), 20)
 		large := answer("40", strings.Repeat("x", 2*maxAnsweredBytes))
-		s, _, err := l.resumed(strconv.Itoa(large.number) + "-0")
+		s, _, err = l.resumed(large.name + "-0")
 		require.NoError(t, err)
-		messages, _, last := s.take(0)
+		messages, _, last = s.take(0)
 		require.True(t, last)
 		require.Greater(t, len(messages[len(messages)-1]), 2*maxAnsweredBytes)
 		require.Len(t, l.answered, 1, "it takes the place of all others")
@@ -144,12 +149,13 @@ func TestStandaloneStreamGoesOn(t *testing.T) {
 		}
 		l.send(&Message{Method: "one"}, nil)
 		l.send(&Message{Method: "two"}, nil)
-		require.Equal(t, "id: 1-1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"one\"}\n\nid: 1-2\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"two\"}\n\n", get(""))
+		name := l.standalone.name
+		require.Equal(t, "id: "+name+"-1\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"one\"}\n\nid: "+name+"-2\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"two\"}\n\n", get(""))
 		require.Empty(t, get(""))
-		require.Contains(t, get("1-1"), "id: 1-2\ndata:")
+		require.Contains(t, get(name+"-1"), "id: "+name+"-2\ndata:")
 		require.Contains(t, get("9-0"), "not kept any more")
-		require.Empty(t, get("1-1000"))
+		require.Empty(t, get(name+"-1000"))
 		l.send(&Message{Method: "three"}, nil)
-		require.Contains(t, get(""), "three")
+		require.Contains(t, get("another1.-1000"), "three", "of a process before this one")
 	})
 }

@@ -43,7 +43,7 @@ type Serve struct {
 	Token    string            `env:"MCPACTOR_SERVE_TOKEN" placeholder:"TOKEN" help:"Bearer token for --listen."`
 	Wait     time.Duration     `help:"How long initialize waits for servers (several: 25s)."`
 	Quiet    time.Duration     `help:"End a call when its server is silent for this long."`
-	NoCache  bool              `help:"Do not keep the lists of tools on disk."`
+	NoCache  bool              `help:"Keep nothing on disk: no lists of tools, and with --listen no clients, which a restart then ends."`
 	LogLevel string            `default:"warn" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`
 }
 
@@ -61,11 +61,15 @@ func (cmd *Serve) Run(p *cli.Program) error {
 		return err
 	}
 	cfg.Supervisor.Logger = cli.NewLogger(p.Err, cmd.LogLevel)
-	if !cmd.NoCache {
-		if cache, err := os.UserCacheDir(); err == nil {
-			cfg.Lists = &gateway.ListStore{Folder: filepath.Join(cache, "mcpactor", "lists")}
-		}
+	closeStore, err := cmd.keep(p, &cfg)
+	if err != nil {
+		return err
 	}
+	return errors.Join(cmd.serve(p, cfg), closeStore())
+}
+
+// serve serves cfg until the client has gone, or a signal comes.
+func (cmd *Serve) serve(p *cli.Program, cfg gateway.Config) error {
 	signal.Ignore(syscall.SIGPIPE) // the end of the client must not end the process before the sessions
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -86,11 +90,7 @@ func (cmd *Serve) Run(p *cli.Program) error {
 
 // listen serves clients over HTTP until ctx ends.
 func (cmd *Serve) listen(ctx context.Context, p *cli.Program, g *gateway.Gateway) error {
-	host, _, err := net.SplitHostPort(cmd.Listen)
-	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return cli.Usagef("--listen: %q is not on this machine: use 127.0.0.1:PORT", cmd.Listen)
-	}
-	e := &mcpserver.HTTP{Token: cmd.Token, Accept: g.Accept}
+	e := &mcpserver.HTTP{Token: cmd.Token, Accept: g.Accept, Return: g.Return}
 	web, err := cli.Serve(cmd.Listen, g.Supervisor(), g.Supervisor(), false, func(pages http.Handler) http.Handler {
 		mux := http.NewServeMux()
 		mux.Handle(endpointPath, e)
@@ -115,6 +115,8 @@ func (cmd *Serve) config(p *cli.Program) (cfg gateway.Config, err error) {
 	switch {
 	case len(cmd.Server) > 0 && strings.HasPrefix(cmd.Server[0], "-"): // likewise
 		return cfg, cli.Usagef("unknown flag %s", cmd.Server[0])
+	case cmd.Listen != "" && !isLocal(cmd.Listen):
+		return cfg, cli.Usagef("--listen: %q is not on this machine: use 127.0.0.1:PORT", cmd.Listen)
 	case cmd.Config == "" && len(cmd.Server) == 0:
 		return cfg, cli.Usagef("give a URL, or a command after --, or --config FILE")
 	case cmd.Config != "" && len(cmd.Server) > 0:
@@ -128,6 +130,9 @@ func (cmd *Serve) config(p *cli.Program) (cfg gateway.Config, err error) {
 		}
 		if own := startsItself(file.Supervisor.Servers, cmd.Config); own != "" {
 			return cfg, cli.Usagef("--config: %s: server %q is mcpactor serve with this file, and would start itself without end: write it into another file", cmd.Config, own)
+		}
+		if file.Store != "" {
+			p.Errorf("--config: %s: its store is not used: mcpactor serve has one of its own", cmd.Config)
 		}
 		cfg = fromFile(file)
 	default:
@@ -167,7 +172,14 @@ const endpointPath = "/mcp"
 // shared is the scope of sessions that clients share.
 const shared = "shared"
 
-// fromFile returns the servers of a configuration file. Their sessions end with their clients, so that nothing is resumed.
+// isLocal reports whether an address to listen at is on this machine.
+func isLocal(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// fromFile returns the servers of a configuration file. Its store is for other programs.
 func fromFile(file *config.File) gateway.Config {
 	cfg := gateway.Config{Supervisor: file.Supervisor, Tools: file.Tools, LeftOut: batch.LeftOut(file, ""), Prefixed: true}
 	cfg.Supervisor.LeaveOpen, cfg.Supervisor.Store = false, nil

@@ -19,6 +19,9 @@ import (
 const recordVar = "MCPACTOR_SERVE_TEST_RECORD"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(programVar) != "" && os.Getenv(recordVar) == "" {
+		runProgram()
+	}
 	if record := os.Getenv(recordVar); record != "" {
 		runServer(record)
 		os.Exit(0)

@@ -1,0 +1,116 @@
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/mcpserver"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// leaves notes that a tool may have run in a session, and so may have left state there. If state of the client is gone that it may
+// have left in an earlier session, the client must be told. No state is gone if clients share the session, if all calls were of
+// tools that only read, or if the server keeps nothing for a session.
+func (s *served) leaves(generation uint64, tool string) {
+	s.c.mu.Lock()
+	at := s.c.record.State[s.name]
+	s.c.mu.Unlock()
+	if at >= generation || s.isShared() {
+		return
+	}
+	readsOnly := s.lists["tools/list"].readsOnly(tool)
+	if at == 0 && readsOnly {
+		return
+	}
+	isGone := false
+	s.c.note(func(k *record) bool {
+		isGone = 0 < k.State[s.name] && k.State[s.name] < generation // another call may have noted it
+		switch {
+		case k.State == nil:
+			k.State = map[string]uint64{s.name: generation}
+		case readsOnly:
+			delete(k.State, s.name)
+		default:
+			k.State[s.name] = max(generation, k.State[s.name])
+		}
+		return true
+	})
+	if isGone && !s.isStateless() {
+		s.mu.Lock()
+		s.owesNote = true
+		s.mu.Unlock()
+	}
+}
+
+// readsOnly reports whether a tool is known to change nothing.
+func (l *list) readsOnly(tool string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known != nil {
+		for _, it := range l.known.items {
+			if it.name == tool {
+				return it.readsOnly
+			}
+		}
+	}
+	return false
+}
+
+// isStateless reports whether the server keeps nothing for the session of the client.
+func (s *served) isStateless() bool {
+	info, err := s.c.g.do.Do(s.c.ctx, &messages.Open{Header: s.header(downPatience)})
+	return err == nil && info.(*messages.SessionInfo).Stateless
+}
+
+// tell returns the result of a tool, with a note for the model if state of the client is gone. Where code may read the result, as
+// it reads JSON, the note waits for a result that can have it, and a log message says it meanwhile.
+func (s *served) tell(r *mcpserver.Request, raw json.RawMessage) any {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.owesNote {
+		return raw
+	}
+	note := fmt.Sprintf("Note: server %q has a new session. State that it kept in the last one, such as a login or an open page, is gone.", s.name)
+	if noted := withNote(raw, note); noted != nil {
+		s.owesNote, s.isLogged = false, false
+		return noted
+	}
+	if !s.isLogged {
+		s.isLogged = true
+		s.c.Notify("notifications/message", &mcp.LoggingMessageParams{Level: "warning", Logger: "mcpactor", Data: note}, r.ID)
+	}
+	return raw
+}
+
+// withNote returns the result of a tool with a note: in its text if that is all it has, because some clients then show a text, and
+// otherwise beside its parts. It returns nil if code may read the result, unless that is an error: of a single text that is JSON,
+// or of structured content.
+func withNote(raw json.RawMessage, note string) any {
+	result, parts := mcpserver.ObjectOf(raw), []json.RawMessage{}
+	json.Unmarshal(result["content"], &parts) //nolint:errcheck // it has none then
+	isError := string(result["isError"]) == "true"
+	if len(parts) == 0 && !isError {
+		return nil
+	}
+	if len(parts) == 1 {
+		if only := mcpserver.ObjectOf(parts[0]); only.Text("type") == "text" {
+			text := only.Text("text")
+			if !isError && isJSON(text) {
+				return nil
+			}
+			parts[0], _ = mcpserver.Encode(only.With("text", text+"\n\n"+note))
+			return result.With("content", parts)
+		}
+	}
+	part, _ := mcpserver.Encode(map[string]string{"type": "text", "text": note})
+	return result.With("content", append(parts, part))
+}
+
+// isJSON reports whether a text is a JSON object, or an array.
+func isJSON(text string) bool {
+	text = strings.TrimSpace(text)
+	return (strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")) && json.Valid([]byte(text))
+}

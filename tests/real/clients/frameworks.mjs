@@ -1,5 +1,5 @@
 // Clients of frameworks for agents, which do what the standard input says, in the form of typescript.mjs: their requests are
-// tools/list, which they send once, and tools/call.
+// tools/list, which they send once, and tools/call. The content of a result is what the framework returns to its agent.
 import { createInterface } from 'node:readline'
 
 const options = JSON.parse(process.argv[2]) // {"framework", "url"} or {"framework", "command", "args", "env"}
@@ -9,11 +9,14 @@ const connect = {
   'ai-sdk': async () => {
     const { createMCPClient } = await import('@ai-sdk/mcp')
     const { Experimental_StdioMCPTransport } = await import('@ai-sdk/mcp/mcp-stdio')
-    const client = await createMCPClient({ transport: options.url ? { type: 'http', url: options.url } : new Experimental_StdioMCPTransport(server) })
+    const client = await createMCPClient({
+      transport: options.url ? { type: 'http', url: options.url } : new Experimental_StdioMCPTransport(server),
+      onUncaughtError: (error) => process.stderr.write(`${error}\n`),
+    })
     const tools = await client.tools()
     return {
       names: Object.keys(tools),
-      call: async (name, args) => (await tools[name].execute(args, { toolCallId: 'one', messages: [] })).content,
+      call: (name, args) => tools[name].execute(args, { toolCallId: 'one', messages: [] }),
       close: () => client.close(),
     }
   },
@@ -24,9 +27,10 @@ const connect = {
       mcpServers: { s: options.url ? { transport: 'http', url: options.url } : { transport: 'stdio', ...server } },
     })
     const tools = await client.getTools()
+    const text = (said) => (typeof said === 'string' ? said : JSON.stringify(said))
     return {
       names: tools.map((tool) => tool.name),
-      call: async (name, args) => [{ type: 'text', text: String(await tools.find((tool) => tool.name === name).invoke(args)) }],
+      call: async (name, args) => ({ content: [{ type: 'text', text: text(await tools.find((tool) => tool.name === name).invoke(args)) }] }),
       close: () => client.close(),
     }
   },
@@ -38,7 +42,7 @@ say({ id: 0, result: {} })
 for await (const line of createInterface({ input: process.stdin })) {
   const { id, method, params } = JSON.parse(line)
   try {
-    say({ id, result: method === 'tools/list' ? { tools: client.names.map((name) => ({ name })) } : { content: await client.call(params.name, params.arguments) } })
+    say({ id, result: method === 'tools/list' ? { tools: client.names.map((name) => ({ name })) } : await client.call(params.name, params.arguments) })
   } catch (error) {
     say({ id, error: String(error) })
   }

@@ -90,7 +90,8 @@ type Failure struct {
 	// Replayed is true if the operation was sent more than once.
 	Replayed bool `json:"replayed"`
 	// MayHaveRun is true if the operation may have run, so that sending it again could run
-	// it twice.
+	// it twice. It is true for a durable call until the supervisor has read what the store has of it, whatever the
+	// code: an earlier call with its ID may have run.
 	MayHaveRun bool `json:"mayHaveRun"`
 	// RetryAfter is the time until another attempt makes sense, or 0 if that is not known.
 	// It comes from the Retry-After of the server, from a backoff, or from the next probe
@@ -104,7 +105,7 @@ type Failure struct {
 }
 
 // NewFailure returns the failure of a command. It takes the id, the key, the operation and
-// the target from the command, unless that is nil.
+// the target from the command, unless that is nil. A durable call may have run before, see [CallTool.Durable].
 func NewFailure(cmd Command, code Code, detail string) (f *Failure) {
 	f = &Failure{Code: code, Detail: detail}
 	if cmd == nil {
@@ -114,6 +115,8 @@ func NewFailure(cmd Command, code Code, detail string) (f *Failure) {
 	f.ID = cmd.RequestID()
 	if op, ok := cmd.(Operation); ok {
 		f.Key, f.Op, f.Target = op.Head().Key.Normal(), op.Method(), TargetOf(op)
+		call, is := op.(*CallTool)
+		f.MayHaveRun = is && call.Durable && call.ID != ""
 		return f
 	}
 	kind := fmt.Sprintf("%T", cmd)

@@ -2,7 +2,6 @@ package tests
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/faults"
 	"github.com/mcpactor/mcpactor/tests/taskserver"
@@ -24,14 +22,6 @@ func declaring() *mcp.ClientCapabilities {
 	can := &mcp.ClientCapabilities{Elicitation: elicits.Elicitation}
 	can.AddExtension(mcpbridge.TasksExtension, nil)
 	return can
-}
-
-// durable has a call found again by an id.
-func durable(id string) func(*messages.CallTool) {
-	return func(op *messages.CallTool) {
-		op.Durable, op.ID = true, id
-		op.Params.Arguments.(map[string]any)["call"] = id
-	}
 }
 
 // taskWorld is a supervisor before a server of tasks over HTTP, in fake time.
@@ -295,94 +285,5 @@ func TestTaskThatIsAnsweredForIsNotQuiet(t *testing.T) {
 		w.local.Inject("tasks/get", faults.Hang())
 		require.True(t, p.fails(messages.CodeQuiet).MayHaveRun)
 		require.Less(t, p.answeredAt.Sub(p.sent), 10*time.Second)
-	})
-}
-
-// E10: our own process ends while a server works on a task. The next one gets the result.
-func TestDurableCallOutlivesOurProcess(t *testing.T) {
-	for _, dies := range []bool{false, true} {
-		t.Run(fmt.Sprint("dies=", dies), func(t *testing.T) {
-			store := new(resume.Memory)
-			withTasks(t, supervisor.Config{Store: store}, func(w *taskWorld) {
-				p := w.send(call("a", "work", with("seconds", 60), durable("report-7")))
-				time.Sleep(5 * time.Second)
-				next := newHarness(t)
-				if !dies {
-					w.stop()
-					require.True(t, p.fails(messages.CodeClosed).MayHaveRun)
-				}
-				next.executed = w.tasks.Runs
-				next.start(w.config(supervisor.Config{Store: &struct{ *resume.Memory }{store}})) // another process has another value
-				again := next.send(call("a", "work", with("seconds", 60), durable("report-7")))
-				require.Equal(t, "worked", again.text())
-				require.Equal(t, "worked", next.send(call("a", "work", with("seconds", 60), durable("report-7"))).text(), "the server still knows it")
-				require.Contains(t, next.send(call("a", "work", with("seconds", 61), durable("report-7"))).fails(messages.CodeInvalid).Detail, "another call")
-				require.Equal(t, 1, w.tasks.Runs()["report-7"])
-				w.tasks.Forget()
-				require.True(t, next.send(call("a", "work", with("seconds", 60), durable("report-7"))).fails(messages.CodeLost).MayHaveRun)
-				time.Sleep(26 * time.Hour)
-				require.Equal(t, "worked", next.send(call("a", "work", durable("report-8"))).text())
-				next.send(call("a", "work", with("seconds", 60), durable("report-7"))).ok()
-				require.Equal(t, 2, w.tasks.Runs()["report-7"], "after a day it is another call")
-				next.executed = nil
-				next.stopAndVerify()
-				w.executed = nil
-			})
-		})
-	}
-}
-
-// A durable call of whose answer nothing is known is not run again.
-func TestDurableCallThatMayHaveRunIsLost(t *testing.T) {
-	store := new(resume.Memory)
-	withTasks(t, supervisor.Config{Store: store}, func(w *taskWorld) {
-		w.local.Inject("tools/call", faults.Times(1, faults.CutAnswer(0)))
-		require.True(t, w.send(call("a", "work", durable("1"))).fails(messages.CodeLost).MayHaveRun)
-		f := w.send(call("a", "work", durable("1"))).fails(messages.CodeLost)
-		require.True(t, f.MayHaveRun)
-		require.Contains(t, f.Detail, "was sent before")
-		require.Equal(t, 1, w.tasks.Runs()["1"])
-
-		w.local.Stop()
-		require.False(t, w.send(call("a", "work", durable("2"), within(5*time.Second))).fails(messages.CodeUnavailable).MayHaveRun)
-		require.NoError(t, w.local.Start())
-		require.Equal(t, "worked", w.send(call("a", "work", durable("2"))).text(), "it certainly did not run")
-
-		f = w.send(call("a", "work", durable(""))).fails(messages.CodeInvalid)
-		require.Contains(t, f.Detail, "id")
-		w.executed = nil // the two calls of one id are one call to the verifier
-	})
-	withTasks(t, supervisor.Config{}, func(w *taskWorld) {
-		require.Contains(t, w.send(call("a", "work", durable("1"))).fails(messages.CodeInvalid).Detail, "no store")
-		require.Empty(t, w.tasks.Runs())
-	})
-}
-
-// The second call waits for the first one, and then has its result.
-func TestDurableCallThatIsAskedTwiceAtOnceRunsOnce(t *testing.T) {
-	withTasks(t, supervisor.Config{Store: new(resume.Memory)}, func(w *taskWorld) {
-		first := w.send(call("a", "work", with("seconds", 9), durable("1")))
-		second := w.send(call("a", "work", with("seconds", 9), durable("1")))
-		other := w.send(call("a", "work", with("seconds", 9), durable("2")))
-		require.Equal(t, "worked", first.text())
-		require.Equal(t, "worked", other.text())
-		require.Equal(t, "worked", second.text())
-		require.Equal(t, 10*time.Second, other.answeredAt.Sub(other.sent), "it waits for no other call")
-		require.Equal(t, 1, w.tasks.Runs()["1"])
-		w.executed = nil // the two calls of one id are one call to the verifier
-	})
-}
-
-// panicking are arguments that cannot be encoded.
-type panicking struct{}
-
-func (panicking) MarshalJSON() ([]byte, error) { panic("arguments") }
-
-func TestDurableCallWithArgumentsThatPanicFails(t *testing.T) {
-	withTasks(t, supervisor.Config{Store: new(resume.Memory)}, func(w *taskWorld) {
-		cmd := call("a", "work", durable("1"))
-		cmd.Params.Arguments = panicking{}
-		w.send(cmd).fails(messages.CodeInternal)
-		require.Equal(t, "worked", w.send(call("a", "work", durable("2"))).text())
 	})
 }

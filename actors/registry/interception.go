@@ -34,7 +34,7 @@ type interception struct {
 }
 
 // mayHaveRun reports whether the operation may have run, on this member or on another one.
-func (i *interception) mayHaveRun() bool { return i.passesOn || i.Lost != nil }
+func (i *interception) mayHaveRun() bool { return i.passesOn || i.Call.MayHaveRun() }
 
 // run runs the interceptors, and returns the reply for the caller. It may block.
 func (i *interception) run(ctx context.Context, run actors.Runner, op messages.Operation) (msg *intercepted) {

@@ -18,7 +18,7 @@ func Answer(post *relay.Post, supervisor string, msg any, sender *actor.PID) {
 	case *ResentCall:
 		if sender != nil {
 			f := messages.NewFailure(msg.Op, messages.CodeClosed, Stopped)
-			f.Supervisor, f.Attempt, f.MayHaveRun = supervisor, msg.Runs, msg.MayHaveRun
+			f.Supervisor, f.Attempt, f.MayHaveRun = supervisor, msg.Runs, f.MayHaveRun || msg.MayHaveRun
 			post.Send(sender, f)
 		}
 	case *messages.Cancel, messages.Cancel:

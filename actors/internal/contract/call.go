@@ -48,6 +48,8 @@ type Call struct {
 
 	FirstCtx callctx.Context // of the first run
 
+	recordRead bool // of a durable call: see NoteRecord; belongs to the session
+
 	Task     *tasks.Task     // that the server has turned it into, or nil; belongs to the session
 	answered map[string]bool // the questions of the task, by their keys; belongs to the goroutine that follows the task
 
@@ -85,10 +87,13 @@ func (k *Call) ParkedUntil() time.Time {
 	return k.Deadline
 }
 
+// MayHaveRun reports whether the call may have run before: until its record was read, a durable call may have.
+func (k *Call) MayHaveRun() bool { return k.Lost != nil || k.IsDurable() && !k.recordRead }
+
 // Failure returns the reply for a call that has failed.
 func (k *Call) Failure(code messages.Code, detail string) *messages.Failure {
 	f := messages.NewFailure(k.Op, code, detail)
-	f.Key, f.Generation, f.Replayed, f.MayHaveRun = k.Key, k.Generation, k.Runs > 1, k.Lost != nil
+	f.Key, f.Generation, f.Replayed, f.MayHaveRun = k.Key, k.Generation, k.Runs > 1, k.MayHaveRun()
 	f.Supervisor, f.Attempt = k.Supervisor, k.Runs
 	return f
 }
@@ -123,7 +128,7 @@ func (k *Call) Unavailable(e *mcpbridge.Error) *messages.Failure {
 		return k.FailureOf(k.Lost)
 	}
 	f := k.FailureOf(e)
-	f.MayHaveRun = false
+	f.MayHaveRun = k.MayHaveRun() // and not what the error says of another call
 	switch e.Class {
 	case mcpbridge.Lost, mcpbridge.Expired, mcpbridge.Internal: // the code is about another call
 		f.Code, f.Detail = messages.CodeUnavailable, e.Detail

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -51,12 +52,15 @@ func (k *Call) inStore(store KeyStore, what string, f func(context.Context, mess
 	})
 }
 
+// errUnread is in the error of a durable call whose record was not read: the call may have run before.
+var errUnread = errors.New("the record of the call was not read")
+
 // begin returns the task that the call has become in an earlier run, maybe of another process. It is nil if the call was
 // not sent yet, which is noted in the store. The error of a call that was sent, and of whose task nothing is
-// known, is [mcpbridge.Lost].
-func (k *Call) begin(store KeyStore) (*tasks.Task, error) {
+// known, is [mcpbridge.Lost]. ctx is that of the run.
+func (k *Call) begin(ctx context.Context, store KeyStore) (*tasks.Task, error) {
 	if store.Cfg.Store == nil {
-		return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "durable: the supervisor has no store"}
+		return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "durable: the supervisor has no store", Err: errUnread}
 	}
 	var known *mcpbridge.Record
 	loaded := k.inStore(store, "load a call", func(ctx context.Context, key messages.Key) (err error) {
@@ -66,29 +70,33 @@ func (k *Call) begin(store KeyStore) (*tasks.Task, error) {
 	var d durableCall
 	switch {
 	case !loaded:
-		return nil, noStore
+		return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: noStore, Err: errUnread}
 	case k.Lost != nil: // it may be repeated
 	case known == nil || IsOutdated(known, time.Now()):
-	case json.Unmarshal(known.Call, &d) != nil || d.Digest != k.digest():
+	case json.Unmarshal(known.Call, &d) != nil:
+		return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "what the store has of the call cannot be read", Err: errUnread}
+	case d.Digest != k.digest():
 		return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "id: another call has had it"}
 	case d.Task == "":
 		return nil, &mcpbridge.Error{Class: mcpbridge.Lost, Sent: true, Detail: "the call was sent before, and its answer is not known"}
 	default:
 		return &tasks.Task{ID: d.Task, Status: tasks.Working}, nil
 	}
-	if !k.keepTask(store, "") {
-		return nil, noStore
+	if !k.keepTask(ctx, store, "") {
+		return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: noStore}
 	}
 	return nil, nil
 }
 
-// noStore is the error of a durable call that could not be stored, and so was not sent.
-var noStore = &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "the store does not answer, and the call is durable"}
+// noStore is why a durable call that could not be stored was not sent.
+const noStore = "the store does not answer, and the call is durable"
 
-// keepTask stores the call, and the task that it has become.
-func (k *Call) keepTask(store KeyStore, task string) (stored bool) {
+// keepTask stores the call, and the task that it has become. The deadline is that of the run: the session changes that of
+// the call when it cuts off the run.
+func (k *Call) keepTask(ctx context.Context, store KeyStore, task string) (stored bool) {
+	deadline, _ := ctx.Deadline()
 	return k.inStore(store, "save a call", func(ctx context.Context, key messages.Key) error {
-		data, err := json.Marshal(durableCall{k.digest(), task, k.Deadline.Add(keptAfter)})
+		data, err := json.Marshal(durableCall{k.digest(), task, deadline.Add(keptAfter)})
 		if err != nil {
 			return err
 		}
@@ -99,6 +107,12 @@ func (k *Call) keepTask(store KeyStore, task string) (stored bool) {
 // forget deletes the record of a call that certainly did not run.
 func (k *Call) forget(store KeyStore) {
 	k.inStore(store, "delete a call", func(ctx context.Context, key messages.Key) error { return store.Cfg.Store.Delete(ctx, key) })
+}
+
+// NoteRecord notes that a run has read the record of the call, unless its error says otherwise: then the call did not run
+// before, or the error says that it did.
+func (k *Call) NoteRecord(e *mcpbridge.Error) {
+	k.recordRead = k.recordRead || !errors.Is(e, errUnread)
 }
 
 // digest identifies the tool and the arguments.

@@ -43,7 +43,7 @@ func (k *Call) Run(ctx context.Context, pause time.Duration, conn mcpbridge.Conn
 		}
 	}()
 	if task == nil && k.IsDurable() {
-		known, err := k.begin(*store)
+		known, err := k.begin(ctx, *store)
 		if err != nil {
 			return nil, err
 		}
@@ -60,7 +60,7 @@ func (k *Call) Run(ctx context.Context, pause time.Duration, conn mcpbridge.Conn
 			return result, err
 		}
 		if k.IsDurable() {
-			k.keepTask(*store, task.ID)
+			k.keepTask(ctx, *store, task.ID)
 		}
 		self.PostUserMessage(&TaskHeard{k, task})
 	}
@@ -70,7 +70,7 @@ func (k *Call) Run(ctx context.Context, pause time.Duration, conn mcpbridge.Conn
 // IsDurable reports whether the call is found again by its id.
 func (k *Call) IsDurable() bool {
 	op, is := k.Op.(*messages.CallTool)
-	return is && op.Durable
+	return is && op.Durable && op.ID != ""
 }
 
 // maxFailed is how often in a row a server may fail to answer for a task, and to take the answers to its questions.

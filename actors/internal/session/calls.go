@@ -190,6 +190,7 @@ func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
 
 // onCallFailed answers a call with its failure, or parks it for a replay.
 func (s *session) onCallFailed(c actor.Context, k *contract.Call, e *mcpbridge.Error) {
+	k.NoteRecord(e)
 	if e.Class == mcpbridge.Cancelled {
 		// The session has cancelled it, at the end of the grace.
 		e = &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: "cancelled, because its session was restarted", Sent: true, Err: e}

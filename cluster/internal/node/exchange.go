@@ -81,7 +81,7 @@ func byID(a, b *exchange) int { return cmp.Compare(a.id, b.id) }
 
 // complete adds to a failure what was known before about the command. A member that has not run
 // the command says nothing of the members before it, and one that does not understand it nothing of the
-// command.
+// command. A durable call that may have run before keeps its code, since its store can be asked again.
 func (h history) complete(cmd messages.Command, f *messages.Failure) *messages.Failure {
 	if f.Op == "" {
 		of := messages.NewFailure(cmd, f.Code, f.Detail)
@@ -89,7 +89,8 @@ func (h history) complete(cmd messages.Command, f *messages.Failure) *messages.F
 	}
 	f.Attempt, f.Replayed = max(f.Attempt, h.Runs), f.Replayed || h.Runs > 1
 	f.MayHaveRun = f.MayHaveRun || h.MayHaveRun
-	if _, isOperation := cmd.(messages.Operation); isOperation && f.MayHaveRun {
+	call, _ := cmd.(*messages.CallTool)
+	if _, isOperation := cmd.(messages.Operation); isOperation && f.MayHaveRun && (call == nil || !call.Durable) {
 		switch f.Code {
 		case messages.CodeUnavailable, messages.CodeBusy, messages.CodeDraining: // these say that it has not
 			f.Code = messages.CodeLost

@@ -308,7 +308,7 @@ func (r *routing) lose(p *peer) {
 			r.finish(x, r.failure(x.cmd, messages.CodeUnavailable, "the member has left the cluster"))
 		case x.cancelled:
 			f := r.failure(x.cmd, messages.CodeCancelled, "")
-			f.MayHaveRun = arrived
+			f.MayHaveRun = f.MayHaveRun || arrived
 			r.finish(x, f)
 		case !arrived:
 			r.wait(x)

@@ -2,8 +2,12 @@ package toolset
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+
+	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 var errNoObject = errors.New("not a JSON object")
@@ -32,4 +36,38 @@ func argumentsOf(arguments any) (json.RawMessage, error) {
 		return nil, errNoObject
 	}
 	return text, nil
+}
+
+// marshaled returns arguments as text, and waits no longer than ctx: their MarshalJSON may block. One that ignores this keeps
+// its goroutine. What cannot be encoded stays as it is. The error is a failure of the call of a tool.
+func marshaled(ctx context.Context, name string, arguments any) (any, error) {
+	switch arguments.(type) {
+	case nil, json.RawMessage, []byte, string:
+		return arguments, nil
+	}
+	type outcome struct {
+		text json.RawMessage
+		err  error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		o := outcome{err: &guard.Panic{Value: "the goroutine was ended"}}
+		defer func() { done <- o }()
+		o.text, o.err = guard.Call(func() (json.RawMessage, error) { return json.Marshal(arguments) })
+	}()
+	f := &messages.Failure{Op: "tools/call", Target: name}
+	select {
+	case o := <-done:
+		panicked, is := errors.AsType[*guard.Panic](o.err)
+		switch {
+		case is:
+			f.Code, f.Detail, f.Cause = messages.CodeInternal, "the arguments panicked", panicked
+			return nil, f
+		case o.err != nil:
+			return arguments, nil
+		}
+		return o.text, nil
+	case <-ctx.Done():
+		return nil, ended(ctx, f, "the arguments were not encoded in time")
+	}
 }

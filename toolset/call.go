@@ -28,13 +28,17 @@ func (t *Toolset) use(ctx context.Context, h messages.Header, name string, argum
 		return nil, f
 	}
 	defer leave()
+	arguments, err := marshaled(ctx, name, arguments)
+	if err != nil {
+		return nil, err
+	}
 	switch name {
 	case FindTool:
 		return t.find(arguments)
 	case ReadTool:
 		return t.read(arguments)
 	}
-	call, err := t.approve(ctx, h, name, arguments, "")
+	call, err := t.approve(ctx, h, name, arguments, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -78,16 +82,20 @@ func (t *Toolset) Approve(ctx context.Context, name string, arguments any) (*mes
 		return nil, f
 	}
 	defer leave()
-	return t.approve(ctx, messages.Header{}, name, arguments, "")
+	arguments, err := marshaled(ctx, name, arguments)
+	if err != nil {
+		return nil, err
+	}
+	return t.approve(ctx, messages.Header{}, name, arguments, nil)
 }
 
-// approve returns the message that calls a tool, with the fields of h. approved is the digest of the
-// definition that was approved before, or empty.
-func (t *Toolset) approve(ctx context.Context, h messages.Header, name string, arguments any, approved string) (*messages.CallTool, error) {
+// approve returns the message that calls a tool, with the fields of h. answered is the call as it was pending, if it has
+// been answered that it may be sent, or nil.
+func (t *Toolset) approve(ctx context.Context, h messages.Header, name string, arguments any, answered *Pending) (*messages.CallTool, error) {
 	open, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(t.ctx, cancel)()
-	call, err := t.decide(open, h, name, arguments, approved)
+	call, err := t.decide(open, h, name, arguments, answered)
 	if err != nil && t.ctx.Err() != nil {
 		return nil, errClosed()
 	}
@@ -97,7 +105,11 @@ func (t *Toolset) approve(ctx context.Context, h messages.Header, name string, a
 // maxRounds is how often a call is put to the policy because the definition of its tool changes.
 const maxRounds = 8
 
-func (t *Toolset) decide(ctx context.Context, h messages.Header, name string, arguments any, approved string) (call *messages.CallTool, err error) {
+func (t *Toolset) decide(ctx context.Context, h messages.Header, name string, arguments any, answered *Pending) (call *messages.CallTool, err error) {
+	approved := "" // the digest of the definition that may be called
+	if answered != nil {
+		approved = answered.Digest
+	}
 	for range maxRounds {
 		set, err := t.with(ctx, name)
 		if err != nil {
@@ -115,7 +127,7 @@ func (t *Toolset) decide(ctx context.Context, h messages.Header, name string, ar
 		case err != nil:
 			return nil, err
 		case decision.Verdict == Defer:
-			return nil, t.suspend(ctx, tool, call)
+			return nil, t.suspend(ctx, tool, call, answered)
 		case decision.Verdict != Allow:
 			return nil, refusal(call, decision)
 		}

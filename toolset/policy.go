@@ -213,10 +213,14 @@ func refusal(call *messages.CallTool, d Decision) error {
 
 // unanswered returns the failure of a call whose context ended before the answer came.
 func unanswered(ctx context.Context, call *messages.CallTool) error {
-	f := messages.NewFailure(call, messages.CodeCancelled, "the call was not approved in time")
+	return ended(ctx, messages.NewFailure(call, "", ""), "the call was not approved in time")
+}
+
+// ended completes the failure of a call whose context has ended.
+func ended(ctx context.Context, f *messages.Failure, detail string) error {
+	f.Code, f.Detail, f.Cause = messages.CodeCancelled, detail, context.Cause(ctx)
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		f.Code = messages.CodeDeadline
 	}
-	f.Cause = context.Cause(ctx)
 	return f
 }

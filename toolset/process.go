@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"sync"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -81,7 +82,7 @@ func (*Told) IgnoreDeadLetterLogging() {}
 // PID returns the PID that takes [Use], [Answer] and [messages.Cancel], whose key is ignored. It
 // is that of a process and not of an actor: it cannot be watched or stopped, and messages from
 // other machines do not reach it. After [Toolset.Close] it answers with [messages.CodeClosed], as long
-// as the sender has this PID and no copy of it.
+// as the sender has this PID and no copy of it, as does a PID that PID returns then.
 func (t *Toolset) PID() *actor.PID {
 	if t == nil || t.process == nil {
 		return nil
@@ -98,9 +99,10 @@ type process struct {
 	tools  *Toolset
 	owners owners
 
-	mu   sync.Mutex
-	pid  *actor.PID // nil until it is asked for
-	uses map[*use]bool
+	mu     sync.Mutex
+	pid    *actor.PID // nil until it is asked for
+	closed bool
+	uses   map[*use]bool
 }
 
 // use is a use that is under way.
@@ -120,14 +122,23 @@ func (p *process) register() *actor.PID {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pid == nil {
-		p.pid, _ = p.tools.system.ProcessRegistry.Add(p, p.tools.system.ProcessRegistry.NextId())
+		system := p.tools.system
+		p.pid, _ = system.ProcessRegistry.Add(p, system.ProcessRegistry.NextId())
+		actor.NewRootContext(system, nil).Send(p.pid, greeting{})
+		if p.closed {
+			system.ProcessRegistry.Remove(p.pid)
+		}
 	}
 	return p.pid
 }
 
+// greeting is the first message to a process: from then on, the PID leads to it without the actor system.
+type greeting struct{}
+
 // close removes the process from the actor system. Its uses end by themselves.
 func (p *process) close() {
 	p.mu.Lock()
+	p.closed = true
 	pid := p.pid
 	p.mu.Unlock()
 	if pid != nil {
@@ -139,31 +150,36 @@ func (p *process) close() {
 // SendUserMessage implements [actor.Process]. It does not block.
 func (p *process) SendUserMessage(_ *actor.PID, message any) {
 	_, message, sender := actor.UnwrapEnvelope(message)
+	of := message
+	if v := reflect.ValueOf(message); v.Kind() == reflect.Pointer && v.IsNil() {
+		message = nil
+	}
 	switch m := message.(type) {
+	case greeting:
 	case *Use:
-		p.begin(sender, m.ID, m.Header, func(ctx context.Context, h messages.Header) (*messages.ToolResult, error) {
+		p.begin(sender, m.ID, m.Header, false, func(ctx context.Context, h messages.Header) (*messages.ToolResult, error) {
 			return p.tools.use(ctx, h, m.Name, m.Arguments)
 		})
 	case *Answer:
-		p.begin(sender, m.ID, m.Header, func(ctx context.Context, h messages.Header) (*messages.ToolResult, error) {
+		p.begin(sender, m.ID, m.Header, true, func(ctx context.Context, h messages.Header) (*messages.ToolResult, error) {
 			return p.tools.answer(ctx, h, m.ID, m.Decision)
 		})
 	case *messages.Cancel:
 		p.cancel(func(u *use) bool { return u.id == m.ID })
 		p.drop(m.ID)
 	default:
-		go p.reply(sender, messages.NewFailure(nil, messages.CodeInvalid, fmt.Sprintf("a toolset takes Use, Answer and Cancel, and no %T", message)))
+		go p.reply(sender, messages.NewFailure(nil, messages.CodeInvalid, fmt.Sprintf("a toolset takes Use, Answer and Cancel, and not %T", of)))
 	}
 }
 
-// begin runs a use in a goroutine, and sends the reply.
-func (p *process) begin(sender *actor.PID, id string, h messages.Header, run func(context.Context, messages.Header) (*messages.ToolResult, error)) {
+// begin runs a use in a goroutine, and sends the reply. begun is true if the call may have run before.
+func (p *process) begin(sender *actor.PID, id string, h messages.Header, begun bool, run func(context.Context, messages.Header) (*messages.ToolResult, error)) {
 	h.ID = id
 	ctx, cancel := contextOf(h)
 	u := &use{id, nameOf(h.Owner), cancel}
 	if !p.add(u) {
 		run = func(context.Context, messages.Header) (*messages.ToolResult, error) {
-			return nil, &messages.Failure{ID: id, Op: "tools/call", Code: messages.CodeBusy, Detail: fmt.Sprintf("the toolset has %d calls under way", maxUses)}
+			return nil, &messages.Failure{ID: id, Op: "tools/call", Code: messages.CodeBusy, MayHaveRun: begun, Detail: fmt.Sprintf("the toolset has %d calls under way", maxUses)}
 		}
 	}
 	go func() {
@@ -172,8 +188,8 @@ func (p *process) begin(sender *actor.PID, id string, h messages.Header, run fun
 			result, err := run(ctx, h)
 			return p.tools.reply(id, result, err), nil
 		})
-		if err != nil { // such as in the MarshalJSON of an argument
-			told = p.tools.reply(id, nil, &messages.Failure{ID: id, Op: "tools/call", Code: messages.CodeInternal, Detail: "the call panicked", Cause: err})
+		if err != nil {
+			told = p.tools.reply(id, nil, &messages.Failure{ID: id, Op: "tools/call", Code: messages.CodeInternal, MayHaveRun: true, Detail: "the call panicked", Cause: err})
 		}
 		p.remove(u)
 		p.reply(sender, told)

@@ -103,7 +103,12 @@ func TestUseIsToldOnce(t *testing.T) {
 		in.request(w, &toolset.Use{Name: toolset.FindTool, Arguments: `{"query": "one"}`})
 		require.Contains(w, in.told(w).Output.Text(), "Found 2 of 3 tools.")
 		in.request(w, "hello")
-		require.ErrorContains(w, in.all()[0].(*messages.Failure), "and no string")
+		for wrong, kind := range map[any]string{
+			"hello": "string", (*toolset.Use)(nil): "*toolset.Use", (*toolset.Answer)(nil): "*toolset.Answer", (*messages.Cancel)(nil): "*messages.Cancel",
+		} {
+			in.request(w, wrong)
+			require.ErrorContains(w, in.all()[0].(*messages.Failure), "takes Use, Answer and Cancel, and not "+kind)
+		}
 		require.Nil(w, (*toolset.Toolset)(nil).PID())
 	})
 }
@@ -112,6 +117,58 @@ func TestUseIsToldOnce(t *testing.T) {
 type panics struct{}
 
 func (panics) MarshalJSON() ([]byte, error) { panic("a bug") }
+
+// sluggish takes its time to become JSON.
+type sluggish struct{}
+
+func (sluggish) MarshalJSON() ([]byte, error) { time.Sleep(8 * time.Second); return []byte("{}"), nil }
+
+func TestUseWithSlowArgumentsIsAnsweredAtItsDeadline(t *testing.T) {
+	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		for _, name := range []string{"one__a", toolset.FindTool, toolset.ReadTool, "unknown"} {
+			in := newInbox(w.system)
+			in.request(w, &toolset.Use{ID: "1", Name: name, Arguments: sluggish{}, Header: messages.Header{Deadline: time.Now().Add(time.Second / 2)}})
+			time.Sleep(time.Second / 2)
+			told := in.told(w)
+			require.ErrorIs(w, told.Failure, messages.CodeDeadline)
+			require.Equal(w, "1", told.ID)
+			require.False(w, told.Failure.MayHaveRun)
+		}
+		over, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		_, err := w.Approve(over, "one__a", sluggish{})
+		require.ErrorIs(w, err, messages.CodeDeadline)
+		result, err := w.Call(ctx, "one__a", sluggish{})
+		require.NoError(w, err)
+		require.NotNil(w, result)
+	})
+}
+
+// A toolset that is closed has no process in the actor system, and answers.
+func TestPIDOfAToolsetThatIsClosedAnswers(t *testing.T) {
+	imagine(t, toolset.Config{}, func(_ context.Context, w *world) {
+		processes := func() (n int) {
+			for _, bucket := range w.system.ProcessRegistry.LocalPIDs.LocalPIDs {
+				n += bucket.Count()
+			}
+			return n
+		}
+		in, before := newInbox(w.system), processes()
+		for _, early := range []bool{true, false} {
+			tools, err := toolset.New(nil, w.sup, toolset.Config{})
+			require.NoError(w, err)
+			if early {
+				tools.PID()
+			}
+			tools.Close()
+			pid := tools.PID()
+			require.Equal(w, before, processes())
+			require.Same(w, pid, tools.PID())
+			w.system.Root.RequestWithCustomSender(pid, &toolset.Use{ID: "1", Name: "one__a"}, in.pid)
+			require.ErrorIs(w, in.told(w).Failure, messages.CodeClosed)
+		}
+	})
+}
 
 func TestMessagesOfAToolsetPrintNoArgumentsAndNoResult(t *testing.T) {
 	for _, message := range []any{
@@ -210,7 +267,10 @@ func TestUsesOfAToolsetAreBounded(t *testing.T) {
 		require.Len(w, got, 6)
 		for _, told := range got {
 			require.ErrorIs(w, told.(*toolset.Told).Failure, messages.CodeBusy)
+			require.False(w, told.(*toolset.Told).Failure.MayHaveRun)
 		}
+		in.request(w, &toolset.Answer{ID: "answered", Decision: allow})
+		mayHaveRun(w, in.told(w).Failure)
 		p.answers <- toolset.Decision{Verdict: toolset.Deny, Remember: true}
 		require.Len(w, in.all(), 1024)
 	})

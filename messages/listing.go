@@ -46,7 +46,7 @@ type Listing struct {
 type ListsSnapshot struct {
 	// Lists is how many classes of scopes have a list, see [Listing]. The members of a cluster have a catalogue each.
 	Lists int `json:"lists"`
-	// Scopes is how many scopes have asked for them, up to 4,096 of each class.
+	// Scopes is how many scopes have asked for them, up to 65,536 over all lists of the catalogue.
 	Scopes int `json:"scopes"`
 	// Items is the number of tools, or of what else is listed, in the longest list.
 	Items int `json:"items"`

@@ -27,8 +27,8 @@ const (
 	maxLooks = 8
 	// maxShelves bounds the lists that are remembered.
 	maxShelves = 1 << 12
-	// maxScopes bounds the scopes that are counted for one list.
-	maxScopes = 1 << 12
+	// maxScopes bounds the scopes that are counted, over all lists.
+	maxScopes = 1 << 16
 )
 
 // Catalogue keeps what servers list: tools, prompts, resources and templates. Scopes of one class see the same, so
@@ -48,6 +48,7 @@ const (
 type Catalogue struct {
 	shelves map[place]*shelf
 	recent  ring.Ring[*shelf] // the least recently asked for first
+	counted int               // the scopes that are counted, over all shelves
 	open    map[audience]*ring.Ring[*Session]
 	changes map[place]*uint64     // announced by sessions whose class is not known; by server and method
 	running map[string][]*Listing // by the scope of the session
@@ -142,7 +143,7 @@ func New() *Catalogue {
 // Ask answers a question.
 func (c *Catalogue) Ask(q Question, now time.Time) Answer {
 	sh := c.shelfOf(q.Key, q.Class, q.Method)
-	sh.note(q.Key.Scope)
+	c.count(sh, q.Key.Scope)
 	own := q.Of.heldOf(q.Method, sh)
 	open := q.Of != nil && q.Of.open
 	switch {
@@ -312,8 +313,17 @@ func (c *Catalogue) shelfOf(key messages.Key, class, method string) *shelf {
 	return sh
 }
 
+// count counts a scope that asks for the list of a shelf.
+func (c *Catalogue) count(sh *shelf, scope string) {
+	if _, counted := sh.scopes[scope]; !counted && c.counted < maxScopes {
+		sh.scopes[scope] = struct{}{}
+		c.counted++
+	}
+}
+
 // remove forgets a shelf. A listing for it goes on, for those who wait.
 func (c *Catalogue) remove(sh *shelf) {
+	c.counted -= len(sh.scopes)
 	c.recent.Remove(&sh.node)
 	delete(c.shelves, sh.place)
 }

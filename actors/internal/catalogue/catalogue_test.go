@@ -228,3 +228,34 @@ func TestForgottenListsAreListedAgain(t *testing.T) {
 	require.Len(t, w.catalogue.shelves, maxShelves)
 	require.Equal(t, maxShelves, w.catalogue.recent.Count)
 }
+
+// TestScopesThatAreCountedAreBounded has very many scopes ask, of one class and of many.
+func TestScopesThatAreCountedAreBounded(t *testing.T) {
+	c, now := New(), time.Unix(1, 0)
+	ask := func(server, class string, scope int) {
+		c.Ask(Question{Key: messages.Key{Server: server, Scope: fmt.Sprint(scope)}, Class: class, Method: method}, now)
+	}
+	names := func() (n int) {
+		for _, sh := range c.shelves {
+			n += len(sh.scopes)
+		}
+		return n
+	}
+	for i := range 1 << 14 {
+		ask("s", "one", i)
+	}
+	require.Equal(t, 1<<14, names())
+	for i := range 1 << 17 {
+		ask("s", fmt.Sprint(i%100), i)
+		ask("s", fmt.Sprint(i%100), i)
+	}
+	require.Equal(t, maxScopes, names())
+	for i := range 2 * maxShelves { // the shelves before are forgotten
+		ask("s", fmt.Sprint("other ", i), i)
+	}
+	require.LessOrEqual(t, names(), maxShelves)
+	c.Forget("s")
+	ask("t", "one", 1)
+	require.Equal(t, 1, names())
+	require.Equal(t, 1, c.counted)
+}

@@ -24,7 +24,7 @@ type shelf struct {
 	retryAt time.Time           // the shared list is not fetched again before
 	tries   int                 // how often it was fetched again in vain
 	missed  bool                // somebody has got a stale list, or none, since it was fetched
-	scopes  map[string]struct{} // that have asked
+	scopes  map[string]struct{} // that have asked and are counted, see [Catalogue.count]
 }
 
 // isShared reports whether the shelf is that of a class, and not of the scope of a key alone.
@@ -34,13 +34,6 @@ func (sh *shelf) isShared(key messages.Key) bool {
 
 // changed returns how many changes were announced that may concern the list.
 func (sh *shelf) changed() uint64 { return sh.changes + *sh.others }
-
-// note counts a scope.
-func (sh *shelf) note(scope string) {
-	if len(sh.scopes) < maxScopes {
-		sh.scopes[scope] = struct{}{}
-	}
-}
 
 // backers returns the open sessions that list the same as the shared list, the one that listed first first.
 func (sh *shelf) backers() *ring.Ring[*held] {

@@ -53,8 +53,8 @@ var imports = []struct{ of, may string }{
 	{"internal/tasks", "messages"},
 
 	// The bridge knows nothing of actors, and its contract nothing of the rooms below it.
-	{"mcpbridge/internal/challenge mcpbridge/internal/header", ""},
-	{"mcpbridge", "messages internal/guard internal/visible mcpbridge/internal/challenge mcpbridge/internal/header"},
+	{"mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/identity", ""},
+	{"mcpbridge", "messages internal/guard internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/identity"},
 	{"mcpbridge/internal/redact", "mcpbridge internal/guard internal/visible"},
 	{"mcpbridge/internal/rpc", "internal/wellformed"},
 	{"mcpbridge/internal/wire", "mcpbridge messages internal/caller internal/guard mcpbridge/internal/redact mcpbridge/internal/rpc"},
@@ -68,7 +68,7 @@ var imports = []struct{ of, may string }{
 	{"mcpbridge/internal/sse", "mcpbridge mcpbridge/internal/outbound mcpbridge/internal/rpc mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/streamable", "mcpbridge internal/tasks mcpbridge/internal/outbound mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/bridgetest", "mcpbridge/internal/rpc"},
-	{"mcpbridge/internal/bridge", "mcpbridge messages internal/guard internal/results internal/schemas internal/tasks mcpbridge/internal/doubt mcpbridge/internal/memory mcpbridge/internal/redact " +
+	{"mcpbridge/internal/bridge", "mcpbridge messages internal/guard internal/results internal/schemas internal/tasks mcpbridge/internal/doubt mcpbridge/internal/identity mcpbridge/internal/memory mcpbridge/internal/redact " +
 		"mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/stdio mcpbridge/internal/streamable mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/dialer", "mcpbridge mcpbridge/internal/bridge"},
 

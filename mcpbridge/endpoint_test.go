@@ -17,6 +17,9 @@ func TestEndpointIsWhereAServerIsReached(t *testing.T) {
 		"name and limits": {base, Server{Name: "b", Command: "x", Args: base.Args, Env: base.Env, MaxResult: 5}, true},
 		"arguments":       {base, Server{Command: "x", Args: []string{"bc"}, Env: base.Env}, false},
 		"environment":     {base, Server{Command: "x", Args: base.Args}, false},
+		"an argument that is a variable": {
+			Server{Command: "x", Args: []string{"A", "B"}}, Server{Command: "x", Env: map[string]string{"A": "B"}}, false,
+		},
 		"url":             {Server{URL: "http://x", Headers: map[string]string{"A": "b"}}, Server{URL: "http://x"}, true},
 		"another url":     {Server{URL: "http://x"}, Server{URL: "http://y"}, false},
 		"memory":          {Server{InMemory: memory}, Server{InMemory: memory}, true},

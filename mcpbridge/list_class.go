@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/identity"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -37,7 +38,8 @@ func Declared(can *mcp.ClientCapabilities) string {
 
 // ClassOf returns the class of a key to whose session the capabilities are declared, see ListClass. It is not secret.
 // Keys of one class have the same capabilities. Without ListClass, they are one class if their sessions are opened in
-// the same way: the server has no Auth and no HTTPClient, PerKey returns the same for them, and no roots are declared.
+// the same way: the server has no Auth and no HTTPClient, PerKey returns the same for them and no server in memory, and no
+// roots are declared.
 // It blocks as long as PerKey does.
 func (s *Server) ClassOf(ctx context.Context, key messages.Key, can *mcp.ClientCapabilities) string {
 	key = key.Normal()
@@ -45,23 +47,19 @@ func (s *Server) ClassOf(ctx context.Context, key messages.Key, can *mcp.ClientC
 	switch {
 	case s.ListClass != nil:
 		class, err := guard.Call(func() (string, error) { return s.ListClass(key), nil })
-		opening, invalid := s.opening("", declared)
+		opening, invalid := s.opening(declared)
 		if err != nil || invalid != nil || class == "" {
 			return OwnListClass(key.Scope)
 		}
 		return "class " + opening + " " + class
-	case s.Auth != nil, s.HTTPClient != nil, can != nil && can.RootsV2 != nil:
+	case s.Auth != nil, s.HTTPClient != nil, can != nil && can.RootsV2 != nil, s.InMemory != nil && s.PerKey != nil:
 		return OwnListClass(key.Scope)
 	}
 	one, err := s.ForKey(ctx, key)
 	if err != nil { // the dial will fail as well, and say why
 		return OwnListClass(key.Scope)
 	}
-	memory := "" // the same for all keys and in all processes, without PerKey
-	if s.PerKey != nil {
-		memory = fmt.Sprintf("%p", one.InMemory)
-	}
-	opening, err := one.opening(memory, declared)
+	opening, err := one.opening(declared)
 	if err != nil {
 		return OwnListClass(key.Scope)
 	}
@@ -70,9 +68,12 @@ func (s *Server) ClassOf(ctx context.Context, key messages.Key, can *mcp.ClientC
 
 // opening identifies what the opening of a session depends on. The error is that of a set-up call that cannot be
 // encoded, and so cannot be sent.
-func (s *Server) opening(memory, declared string) (string, error) {
-	text, err := json.Marshal([]any{
-		s.Command, s.Args, s.Env, s.InheritEnv, s.Dir, s.URL, s.Transport, s.Headers, s.Setup, s.ProtocolVersion, s.ClientInfo, s.Initialize, memory, declared,
-	})
-	return fmt.Sprintf("%x", sha256.Sum256(text)), err
+func (s *Server) opening(declared string) (string, error) {
+	sent, err := json.Marshal([]any{s.Setup, s.ClientInfo, s.Initialize}) // as JSON
+	sum := identity.NewSum()
+	sum.Add(s.Command, s.Dir, fmt.Sprint(s.InheritEnv), s.URL, s.Transport, s.ProtocolVersion, declared, string(sent))
+	sum.Add(s.Args...)
+	sum.AddMap(s.Env)
+	sum.AddMap(s.Headers)
+	return sum.String(), err
 }

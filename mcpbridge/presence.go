@@ -1,12 +1,6 @@
 package mcpbridge
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
-	"maps"
-	"slices"
-)
+import "github.com/mcpactor/mcpactor/mcpbridge/internal/identity"
 
 // Presence is what a failed dial has shown about the server: whether the server is down, or the failure concerns only the
 // key.
@@ -31,23 +25,16 @@ const (
 // Endpoint are up and down together. The value is a hash that reveals no secrets. It stays
 // the same as long as the process runs.
 func (s *Server) Endpoint() string {
-	sum := sha256.New()
-	add := func(parts ...string) {
-		for _, part := range parts {
-			fmt.Fprintf(sum, "%d:%s", len(part), part)
-		}
-	}
+	sum := identity.NewSum()
 	switch {
 	case s.URL != "":
-		add("url", s.URL)
+		sum.Add("url", s.URL)
 	case s.InMemory != nil:
-		add("memory", fmt.Sprintf("%p", s.InMemory))
+		sum.Add("memory", identity.Of(s.InMemory))
 	default:
-		add("command", s.Command, s.Dir)
-		add(s.Args...)
-		for _, name := range slices.Sorted(maps.Keys(s.Env)) {
-			add(name, s.Env[name])
-		}
+		sum.Add("command", s.Command, s.Dir)
+		sum.Add(s.Args...)
+		sum.AddMap(s.Env)
 	}
-	return hex.EncodeToString(sum.Sum(nil)[:16])
+	return sum.String()
 }

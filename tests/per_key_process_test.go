@@ -34,6 +34,10 @@ func runDescribing() {
 		fmt.Fprintln(os.Stderr, "no license for", os.Getenv("TOKEN"))
 		os.Exit(3)
 	}
+	if owner := os.Getenv("OWNER"); owner != "" {
+		exitOnError(ownedServer(owner).Run(context.Background(), &mcp.StdioTransport{}))
+		os.Exit(0)
+	}
 	server := mcp.NewServer(&mcp.Implementation{Name: "describing", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "describe"}, func(context.Context, *mcp.CallToolRequest, map[string]any) (*mcp.CallToolResult, any, error) {
 		dir, err := os.Getwd()

@@ -2,18 +2,15 @@ package bridge
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/maphash"
-	"maps"
 	"net/url"
-	"slices"
 
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/identity"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -162,14 +159,8 @@ func isSameProgram(one, two *mcpbridge.Server) bool {
 
 // resultOf returns a hash of those fields of a result of PerKey that may depend on the key.
 func resultOf(config *mcpbridge.Server) (string, error) {
-	sum := sha256.New()
-	add := func(parts ...string) {
-		fmt.Fprintf(sum, "%d;", len(parts))
-		for _, part := range parts {
-			fmt.Fprintf(sum, "%d:%s", len(part), part)
-		}
-	}
-	add(config.Command, config.Dir, config.URL, config.ProtocolVersion, fmt.Sprintf("%p", config.InMemory))
+	sum := identity.NewSum()
+	sum.Add(config.Command, config.Dir, config.URL, config.ProtocolVersion, identity.Of(config.InMemory))
 	info, err := json.Marshal(config.ClientInfo)
 	if err != nil {
 		return "", fmt.Errorf("clientInfo: %w", err)
@@ -178,22 +169,17 @@ func resultOf(config *mcpbridge.Server) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("initialize: %w", err)
 	}
-	add(string(info), string(further))
-	add(config.Args...)
-	for _, values := range []map[string]string{config.Env, config.Headers} {
-		var all []string
-		for _, name := range slices.Sorted(maps.Keys(values)) {
-			all = append(all, name, values[name])
-		}
-		add(all...)
-	}
+	sum.Add(string(info), string(further))
+	sum.Add(config.Args...)
+	sum.AddMap(config.Env)
+	sum.AddMap(config.Headers)
 	for i, call := range config.Setup {
 		if _, err := json.Marshal(call); err != nil {
 			return "", fmt.Errorf("setup[%d]: %w", i, err)
 		}
 	}
-	add(setupOf(config))
-	return hex.EncodeToString(sum.Sum(nil)), nil
+	sum.Add(setupOf(config))
+	return sum.String(), nil
 }
 
 // setupOf returns the set-up calls as JSON.

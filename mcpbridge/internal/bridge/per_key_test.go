@@ -67,6 +67,8 @@ func TestResultsThatDifferDoNotShareAnEndpoint(t *testing.T) {
 		{URL: "https://x", Headers: map[string]string{"TOKEN": "b"}},
 		{URL: "https://x", Setup: []*mcp.CallToolParams{{Name: "a"}}},
 		{URL: "https://x", Setup: []*mcp.CallToolParams{{Name: "a", Arguments: map[string]any{"b": 1}}}},
+		{URL: "https://x", Headers: map[string]string{"TOKEN": "\xe9"}},
+		{URL: "https://x", Headers: map[string]string{"TOKEN": "\xe8"}},
 		{InMemory: new(mcp.Server)},
 	} {
 		result, err := resultOf(&config)

@@ -13,7 +13,7 @@ import (
 
 func TestSecretsOfAConfigurationAreFoundWhereverTheyAre(t *testing.T) {
 	srv := &mcpbridge.Server{
-		Args: []string{"--token", "arg-secret-1", "--api-key=arg-secret-2", "--root", "/not/a/secret", "--verbose=nothing-secret"},
+		Args: []string{"--token", "arg-secret-1", "--api-key=arg-secret-2", "--root", "/not/a/secret", "--verbose=nothing-hidden"},
 		Setup: []*mcp.CallToolParams{
 			{Name: "login", Arguments: map[string]any{"auth": map[string]any{"passwords": []any{"setup-secret-1"}}}},
 			{Name: "login", Arguments: struct{ Pin string }{"setup-secret-2"}},
@@ -22,7 +22,7 @@ func TestSecretsOfAConfigurationAreFoundWhereverTheyAre(t *testing.T) {
 	}
 	text := "arg-secret-1 arg-secret-2 setup-secret-1 setup-secret-2 setup-secret-3"
 	require.NotContains(t, Clean(text, OfServer(srv)...), "secret")
-	require.Equal(t, "/not/a/secret nothing-secret", Clean("/not/a/secret nothing-secret", OfServer(srv)...))
+	require.Equal(t, "/not/a/secret nothing-hidden", Clean("/not/a/secret nothing-hidden", OfServer(srv)...))
 }
 
 func TestWordsOfAPathStay(t *testing.T) {

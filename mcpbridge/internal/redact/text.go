@@ -72,10 +72,7 @@ func Clean(text string, secrets ...string) string {
 	return visible.Shorten(strings.TrimSuffix(Line(text[:end], secrets...), "…") + "…")
 }
 
-// Line is [Clean] without a bound. It looks for secrets again after it has removed invisible characters, which may have
-// been within a secret.
+// Line is [Clean] without a bound.
 func Line(text string, secrets ...string) string {
-	f := newFinder(secrets)
-	text = visible.Line(strings.ToValidUTF8(f.blackOut(text), "�"))
-	return strings.TrimSpace(f.blackOut(text))
+	return strings.TrimSpace(blackOut(visible.Line(strings.ToValidUTF8(text, "�")), secrets))
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"strings"
 	"time"
 	"unicode"
@@ -121,26 +120,8 @@ type Config struct {
 	// it. Defaults to false: Stop closes all MCP sessions.
 	LeaveOpen bool
 
-	// The fields below are the parameters of the default strategy, which decides about the faults
-	// of one session. It does not decide whether a server is down. For each session:
-	//
-	//   - After an expiry, it restarts at once, because nothing is wrong with the server. But
-	//     if more than Budget consecutive MCP sessions have expired within seconds of their
-	//     opening, in the course of a few half-lives, it gives up the key: for BackoffBase at
-	//     first, then for twice as long each time, up to CoolDown.
-	//   - After the connection broke, or when a server that is up refuses the dial, it waits
-	//     for a random time (full jitter) of at most BackoffBase, which doubles with each failure
-	//     that it remembers, up to BackoffMax. If the server asks for a longer time, it waits for
-	//     that, up to 5 minutes. A failure counts half as much after BudgetHalfLife. A success
-	//     does not reset the count, so that a server that fails again and again is dialed less
-	//     often.
-	//   - When only other credentials or another configuration can help, after a refused
-	//     authorization or a protocol version that is not supported, it gives up at once, for
-	//     CoolDown. When the answer is not MCP, it gives up for BackoffBase at first, then for
-	//     twice as long each time, up to BackoffMax: the answer may come from a proxy in front of
-	//     a server that is starting.
-
-	// BackoffBase is the maximum of the first delay. Defaults to 250 ms.
+	// BackoffBase is that of [DefaultStrategy], which has the rules, like the four fields below: the maximum of the first
+	// delay. Defaults to 250 ms.
 	BackoffBase time.Duration
 	// BackoffMax is the maximum of all delays. Defaults to 3 s.
 	BackoffMax time.Duration
@@ -155,8 +136,9 @@ type Config struct {
 	// their opening. Defaults to 30 s.
 	CoolDown time.Duration
 
-	// Strategy decides about faults. Defaults to that of the fields above, which [Config.WithDefaults]
-	// sets, so that another one can wrap it.
+	// Strategy decides about faults. Defaults to a [DefaultStrategy] with the fields above, which
+	// [Config.WithDefaults] sets, so that another one can wrap it. As long as it is not replaced, later changes of the fields
+	// above apply. Another one replaces them: also a DefaultStrategy of your own.
 	Strategy actors.Strategy
 	// WrapDialer returns a dialer that wraps the given one, to observe dials or to inject
 	// faults. Defaults to nil: no wrapper.
@@ -169,6 +151,8 @@ type Config struct {
 	// one of log/slog, and [WithSystemLogger] gives it to Proto.Actor. The zero value logs
 	// nothing.
 	Logger zerolog.Logger
+
+	derived actors.Strategy // what WithDefaults has set as Strategy, or nil
 }
 
 // WithDefaults returns the configuration with the defaults of the fields that are zero.
@@ -183,24 +167,23 @@ func (c Config) WithDefaults() Config {
 	setDefault(&c.CallTimeout, time.Minute)
 	setDefault(&c.DrainTimeout, 10*time.Second)
 	setDefault(&c.CloseTimeout, 5*time.Second)
-	setDefault(&c.BackoffBase, 250*time.Millisecond)
-	setDefault(&c.BackoffMax, 3*time.Second)
-	setDefault(&c.Budget, 3)
-	setDefault(&c.BudgetHalfLife, time.Minute)
-	setDefault(&c.CoolDown, 30*time.Second)
 	setDefault(&c.HandlerTimeout, time.Minute)
 	if c.Capabilities == nil && c.Handler != nil {
 		c.Capabilities = &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{
 			Form: &mcp.FormElicitationCapabilities{},
 		}}
 	}
-	if c.Strategy == nil {
-		c.Strategy = strategy{
-			base: c.BackoffBase, max: c.BackoffMax,
-			budget: max(0, c.Budget), halfLife: c.BudgetHalfLife, coolDown: c.CoolDown, random: rand.Float64,
-		}
+	s := c.defaultStrategy().withDefaults()
+	c.BackoffBase, c.BackoffMax, c.Budget, c.BudgetHalfLife, c.CoolDown = s.BackoffBase, s.BackoffMax, s.Budget, s.BudgetHalfLife, s.CoolDown
+	if c.Strategy == c.derived { // of a type that can be compared, or nil
+		c.Strategy, c.derived = s, s
 	}
 	return c
+}
+
+// defaultStrategy returns the strategy that the fields of the configuration describe.
+func (c Config) defaultStrategy() DefaultStrategy {
+	return DefaultStrategy{c.BackoffBase, c.BackoffMax, c.Budget, c.BudgetHalfLife, c.CoolDown}
 }
 
 // setDefault sets a field that is zero.
@@ -245,7 +228,6 @@ func (c Config) validate() error {
 		{"maxWaiting", c.MaxWaiting, -1, maxCount},
 		{"maxWaitingTotal", c.MaxWaitingTotal, -1, math.MaxInt},
 		{"maxDials", c.MaxDials, 1, maxCount},
-		{"budget", c.Budget, -1, math.MaxInt},
 	} {
 		switch {
 		case f.value < f.least:
@@ -264,17 +246,12 @@ func (c Config) validate() error {
 		{"drainTimeout", c.DrainTimeout},
 		{"closeTimeout", c.CloseTimeout},
 		{"handlerTimeout", c.HandlerTimeout},
-		{"backoffBase", c.BackoffBase},
-		{"backoffMax", c.BackoffMax},
-		{"budgetHalfLife", c.BudgetHalfLife},
-		{"coolDown", c.CoolDown},
 	} {
-		switch {
-		case f.value < 0:
-			wrong("%s: %v is negative", f.name, f.value)
-		case f.value > maxDuration:
-			wrong("%s: %v is more than %v, which is ten years", f.name, f.value, maxDuration)
-		}
+		checkDuration(wrong, f.name, f.value)
+	}
+	c.defaultStrategy().check(wrong, "")
+	if s, is := c.Strategy.(DefaultStrategy); is && c.Strategy != c.derived {
+		s.withDefaults().check(wrong, "strategy.")
 	}
 	for i, f := range c.Interceptors {
 		if f == nil {
@@ -287,13 +264,34 @@ func (c Config) validate() error {
 	if c.LeaveOpen && c.Store == nil {
 		wrong("leaveOpen: needs a store, without which the sessions cannot be found again")
 	}
-	switch {
-	case c.IdleTimeout < -1:
+	if c.IdleTimeout < -1 {
 		wrong("idleTimeout: %v is negative: use -1ns for no timeout", c.IdleTimeout)
-	case c.BackoffMax < c.BackoffBase:
-		wrong("backoffMax: %v is less than backoffBase, %v", c.BackoffMax, c.BackoffBase)
 	}
 	return errors.Join(errs...)
+}
+
+// checkDuration reports a duration that is invalid.
+func checkDuration(wrong func(format string, args ...any), name string, value time.Duration) {
+	switch {
+	case value < 0:
+		wrong("%s: %v is negative", name, value)
+	case value > maxDuration:
+		wrong("%s: %v is more than %v, which is ten years", name, value, maxDuration)
+	}
+}
+
+// check reports each field that is invalid.
+func (s DefaultStrategy) check(wrong func(format string, args ...any), of string) {
+	checkDuration(wrong, of+"backoffBase", s.BackoffBase)
+	checkDuration(wrong, of+"backoffMax", s.BackoffMax)
+	checkDuration(wrong, of+"budgetHalfLife", s.BudgetHalfLife)
+	checkDuration(wrong, of+"coolDown", s.CoolDown)
+	if s.Budget < -1 {
+		wrong("%sbudget: is %d, which is less than -1", of, s.Budget)
+	}
+	if s.BackoffMax < s.BackoffBase {
+		wrong("%sbackoffMax: %v is less than backoffBase, %v", of, s.BackoffMax, s.BackoffBase)
+	}
 }
 
 // validateServers returns an error for each server that is invalid.

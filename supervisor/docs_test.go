@@ -23,6 +23,9 @@ func TestEveryFieldOfTheConfigurationIsInTheDocsWithItsDefault(t *testing.T) {
 	defaults := reflect.ValueOf(Config{}.WithDefaults())
 	for i := range defaults.NumField() {
 		field := defaults.Type().Field(i)
+		if !field.IsExported() {
+			continue
+		}
 		row := regexp.MustCompile("(?m)^\\| .*`" + field.Name + "`.*$").FindString(page)
 		require.NotEmpty(t, row, field.Name)
 		switch value := defaults.Field(i).Interface().(type) {

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors"
@@ -9,14 +10,40 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// strategy is the default supervision strategy: see [Config.BackoffBase] and the fields after it.
-type strategy struct {
-	base     time.Duration // BackoffBase
-	max      time.Duration // BackoffMax
-	budget   int           // Budget
-	halfLife time.Duration // BudgetHalfLife
-	coolDown time.Duration // CoolDown
-	random   func() float64
+// DefaultStrategy decides about the faults of one session, unless [Config.Strategy] is another one. It does not decide
+// whether a server is down. For each session:
+//
+//   - After an expiry, it restarts at once, because nothing is wrong with the server. But
+//     if more than Budget consecutive MCP sessions have expired within 5 seconds of their
+//     opening, in the course of a few half-lives, it gives up the key: for BackoffBase at
+//     first, then for twice as long each time, up to CoolDown.
+//   - After the connection broke, or when a server that is up refuses the dial, it waits
+//     for a random time (full jitter) of at most BackoffBase, which doubles with each failure
+//     that it remembers, up to BackoffMax. If the server asks for a longer time, it waits for
+//     that, up to 5 minutes. A failure counts half as much after BudgetHalfLife. A success
+//     does not reset the count, so that a server that fails again and again is dialed less
+//     often.
+//   - When only other credentials or another configuration can help, after a refused
+//     authorization or a protocol version that is not supported, it gives up at once, for
+//     CoolDown. When the answer is not MCP, it gives up for BackoffBase at first, then for
+//     twice as long each time, up to BackoffMax: the answer may come from a proxy in front of
+//     a server that is starting.
+//
+// Its fields are those of [Config] with the same names and defaults. A strategy that wraps it has a value of its own: change
+// the fields of that value.
+type DefaultStrategy struct {
+	// BackoffBase is the maximum of the first delay. Defaults to 250 ms.
+	BackoffBase time.Duration
+	// BackoffMax is the maximum of all delays. Defaults to 3 s.
+	BackoffMax time.Duration
+	// Budget is how many consecutive MCP sessions of a key may expire within seconds of their
+	// opening before the key is given up. Defaults to 3; -1 allows none.
+	Budget int
+	// BudgetHalfLife is the time after which a failure counts half as much. Defaults to 1
+	// minute.
+	BudgetHalfLife time.Duration
+	// CoolDown is how long the calls of a key fail after the key was given up. Defaults to 30 s.
+	CoolDown time.Duration
 }
 
 const (
@@ -26,14 +53,25 @@ const (
 	maxRetryAfter = 5 * time.Minute
 )
 
+// withDefaults returns the strategy with the defaults of the fields that are zero.
+func (s DefaultStrategy) withDefaults() DefaultStrategy {
+	setDefault(&s.BackoffBase, 250*time.Millisecond)
+	setDefault(&s.BackoffMax, 3*time.Second)
+	setDefault(&s.Budget, 3)
+	setDefault(&s.BudgetHalfLife, time.Minute)
+	setDefault(&s.CoolDown, 30*time.Second)
+	return s
+}
+
 // Decider returns the decider of one session.
-func (s strategy) Decider(messages.Key) actors.Decider {
-	return &decider{strategy: s}
+func (s DefaultStrategy) Decider(messages.Key) actors.Decider {
+	return &decider{DefaultStrategy: s.withDefaults(), random: rand.Float64}
 }
 
 // decider remembers the failures of one session.
 type decider struct {
-	strategy
+	DefaultStrategy
+	random   func() float64
 	failures decaying
 	expiries decaying // of consecutive MCP sessions with a short life
 }
@@ -43,13 +81,13 @@ func (d *decider) Decide(f *actors.Fault, now time.Time) actors.Directive {
 	if f.Class == mcpbridge.Expired && !f.Dialing {
 		return d.decideExpired(f, now)
 	}
-	attempt := d.failures.add(now, d.halfLife)
+	attempt := d.failures.add(now, d.BudgetHalfLife)
 	asked := min(f.Cause.RetryAfter, maxRetryAfter)
 	switch {
 	case f.Class == mcpbridge.Protocol && f.Cause.Server != mcpbridge.Present:
 		return actors.Directive{GiveUp: true, Delay: d.maxDelay(attempt), Attempt: attempt}
 	case f.Class == mcpbridge.Unauthorized, f.Class == mcpbridge.Protocol, f.Class == mcpbridge.Invalid:
-		return actors.Directive{GiveUp: true, Delay: max(d.coolDown, asked), Attempt: attempt}
+		return actors.Directive{GiveUp: true, Delay: max(d.CoolDown, asked), Attempt: attempt}
 	}
 	jittered := time.Duration(d.random() * float64(d.maxDelay(attempt)))
 	return actors.Directive{Delay: max(jittered, asked), Attempt: attempt}
@@ -61,15 +99,17 @@ func (d *decider) decideExpired(f *actors.Fault, now time.Time) actors.Directive
 		d.expiries = decaying{}
 		return actors.Directive{Attempt: 1}
 	}
-	attempt := d.expiries.add(now, d.halfLife)
-	if over := attempt - d.budget; over > 0 {
-		return actors.Directive{GiveUp: true, Delay: min(doubled(d.base, over), d.coolDown), Attempt: attempt}
+	attempt := d.expiries.add(now, d.BudgetHalfLife)
+	if over := attempt - max(0, d.Budget); over > 0 {
+		return actors.Directive{GiveUp: true, Delay: min(doubled(d.BackoffBase, over), d.CoolDown), Attempt: attempt}
 	}
 	return actors.Directive{Attempt: attempt}
 }
 
 // maxDelay returns the longest delay of an attempt.
-func (d *decider) maxDelay(attempt int) time.Duration { return min(doubled(d.base, attempt), d.max) }
+func (d *decider) maxDelay(attempt int) time.Duration {
+	return min(doubled(d.BackoffBase, attempt), d.BackoffMax)
+}
 
 // doubled returns base for the first attempt, and twice as much for each later one.
 func doubled(base time.Duration, attempt int) time.Duration {

@@ -44,8 +44,9 @@ func TestExpiryRestartsAtOnceUntilItBecomesAHabit(t *testing.T) {
 
 func TestLossBacksOffWithFullJitterUpToTheCap(t *testing.T) {
 	for _, chance := range []float64{0, 0.25, 0.999} {
-		s := strategy{base: time.Second, max: 5 * time.Second, budget: 100, halfLife: time.Hour, coolDown: time.Minute, random: func() float64 { return chance }}
-		d, now := s.Decider(messages.Key{}), time.Now()
+		s := DefaultStrategy{BackoffBase: time.Second, BackoffMax: 5 * time.Second, BudgetHalfLife: time.Hour}
+		d, now := s.Decider(messages.Key{}).(*decider), time.Now()
+		d.random = func() float64 { return chance }
 		for i, ceiling := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 5 * time.Second, 5 * time.Second} {
 			v := d.Decide(fault(mcpbridge.Lost, i > 0), now)
 			require.Equal(t, i+1, v.Attempt)
@@ -109,7 +110,54 @@ func TestZeroFieldsMeanTheirDefaults(t *testing.T) {
 	require.Equal(t, 256, c.MaxSessions)
 	require.Equal(t, -1, c.MaxWaiting)
 	require.EqualValues(t, -1, c.IdleTimeout)
-	s := c.Strategy.(strategy)
-	s.random = nil // functions are not equal
-	require.Equal(t, strategy{base: 250 * time.Millisecond, max: 3 * time.Second, halfLife: time.Minute, coolDown: 30 * time.Second}, s)
+	want := DefaultStrategy{BackoffBase: 250 * time.Millisecond, BackoffMax: 3 * time.Second, Budget: -1, BudgetHalfLife: time.Minute, CoolDown: 30 * time.Second}
+	require.Equal(t, want, c.Strategy)
+	require.Equal(t, want, DefaultStrategy{Budget: -1}.Decider(messages.Key{}).(*decider).DefaultStrategy)
+	require.True(t, want.Decider(messages.Key{}).Decide(expired(time.Second), time.Now()).GiveUp, "there is no budget")
+}
+
+// givesUp returns how many faults a strategy takes until it gives up, and for how long it does so at most.
+func givesUp(s actors.Strategy) (after int, longest time.Duration) {
+	d := s.Decider(messages.Key{})
+	for i := range 30 {
+		if v := d.Decide(expired(time.Second), time.Now()); v.GiveUp {
+			after, longest = max(after, 30-i), v.Delay
+		}
+	}
+	return 30 - after, longest
+}
+
+// wrapping is a strategy that wraps another one.
+type wrapping struct {
+	actors.Strategy
+	notComparable []int
+}
+
+func TestFieldsOfTheStrategyHoldWhenTheyAreSet(t *testing.T) {
+	check := func(cfg Config, budget int, coolDown time.Duration) {
+		t.Helper()
+		after, longest := givesUp(cfg.WithDefaults().Strategy)
+		require.Equal(t, budget, after)
+		require.Equal(t, coolDown, longest)
+	}
+	check(Config{Budget: 8, CoolDown: time.Minute}, 8, time.Minute)
+	cfg := Config{}.WithDefaults()
+	cfg.Budget, cfg.CoolDown = 8, time.Minute
+	check(cfg, 8, time.Minute)
+	cfg = cfg.WithDefaults()
+	cfg.Budget = 5
+	check(cfg, 5, time.Minute)
+
+	check(Config{Strategy: DefaultStrategy{Budget: 2}}, 2, 30*time.Second)
+	check(Config{Strategy: DefaultStrategy{Budget: 2}, Budget: 8}, 2, 30*time.Second)
+	s := cfg.Strategy.(DefaultStrategy)
+	s.Budget = 7
+	cfg.Strategy = wrapping{Strategy: s}
+	check(cfg, 7, time.Minute)
+
+	cfg.Strategy = DefaultStrategy{BackoffBase: time.Minute, Budget: -2, CoolDown: -1}
+	err := cfg.WithDefaults().validate()
+	require.ErrorContains(t, err, "strategy.backoffMax: 3s is less than backoffBase, 1m0s")
+	require.ErrorContains(t, err, "strategy.budget: is -2, which is less than -1")
+	require.ErrorContains(t, err, "strategy.coolDown: -1ns is negative")
 }

@@ -117,7 +117,9 @@ type Config struct {
 	// nothing is kept.
 	Store mcpbridge.Store
 	// LeaveOpen makes Stop leave an MCP session open on its server if Store has a record of
-	// it. Defaults to false: Stop closes all MCP sessions.
+	// it. Call Stop before anything else ends: the end of an actor that owns a scope, see [messages.Bind],
+	// closes the sessions of the scope. Then close the store, and then shut down the actor system. Defaults to
+	// false: Stop closes all MCP sessions.
 	LeaveOpen bool
 
 	// BackoffBase is that of [DefaultStrategy], which has the rules, like the four fields below: the maximum of the first

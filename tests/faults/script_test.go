@@ -175,6 +175,23 @@ func TestStepsAreMetInOrderAndTheLastOneStays(t *testing.T) {
 	})
 }
 
+func TestStepsAreReplaced(t *testing.T) {
+	scripted(t, supervisor.Config{}, func(t *testing.T, script *faults.Script, sup *supervisor.Supervisor) {
+		steps := script.Tool("buy").Returns("one").Fails(faults.LostAfterRun).Returns("two")
+		require.Equal(t, "one", askText(t, sup, "a", "buy", nil))
+		require.Same(t, steps, steps.Replace().Returns("three").Returns("four"))
+		require.Equal(t, "three", askText(t, sup, "a", "buy", nil))
+		require.Equal(t, "four", askText(t, sup, "a", "buy", nil))
+		bob := steps.In("bob").Returns("five")
+		require.Equal(t, "five", askText(t, sup, "bob", "buy", nil))
+		bob.Replace()
+		require.Equal(t, "four", askText(t, sup, "bob", "buy", nil), "the steps of all scopes are met again")
+		require.Empty(t, script.Unused())
+		steps.Replace()
+		require.Empty(t, askText(t, sup, "a", "buy", nil))
+	})
+}
+
 func TestFaultRunsTheAnswerThatFollows(t *testing.T) {
 	scripted(t, supervisor.Config{}, func(t *testing.T, script *faults.Script, sup *supervisor.Supervisor) {
 		stock := 5

@@ -14,6 +14,9 @@ import (
 // second call the second one. The last step is for all further calls, too. A tool without
 // steps returns an empty text.
 //
+// All methods but Replace add to the steps that there are: a second Returns is for a later call, and replaces nothing. In a
+// bubble of testing/synctest, a test whose call has met a step that waits for ever fails with "deadlock".
+//
 // A step is an answer or a fault. If a fault lets the tool run, as [LostAfterRun] does, the
 // tool runs the answer that follows next in the steps, and the next call meets that answer
 // again.
@@ -85,6 +88,15 @@ func (p *Steps) When(holds func(Call) bool) *Steps {
 // In returns new steps for the calls of one scope. See [Steps.When].
 func (p *Steps) In(scope string) *Steps {
 	return p.When(func(c Call) bool { return c.Key.Scope == scope })
+}
+
+// Replace removes the steps, so that those that are added next take their place. A call that has met a step keeps it: a
+// tool that waits for something goes on waiting.
+func (p *Steps) Replace() *Steps {
+	p.script.mu.Lock()
+	defer p.script.mu.Unlock()
+	p.steps, p.next = nil, 0
+	return p
 }
 
 // Returns adds an answer: a string is a text, a [*mcp.CallToolResult] is the result itself,

@@ -20,10 +20,10 @@ func TestEndpointIsWhereAServerIsReached(t *testing.T) {
 		"an argument that is a variable": {
 			Server{Command: "x", Args: []string{"A", "B"}}, Server{Command: "x", Env: map[string]string{"A": "B"}}, false,
 		},
-		"url":             {Server{URL: "http://x", Headers: map[string]string{"A": "b"}}, Server{URL: "http://x"}, true},
-		"another url":     {Server{URL: "http://x"}, Server{URL: "http://y"}, false},
-		"memory":          {Server{InMemory: memory}, Server{InMemory: memory}, true},
-		"another memory":  {Server{InMemory: memory}, Server{InMemory: new(mcp.Server)}, false},
+		"url":            {Server{URL: "http://x", Headers: map[string]string{"A": "b"}}, Server{URL: "http://x"}, true},
+		"another url":    {Server{URL: "http://x"}, Server{URL: "http://y"}, false},
+		"memory":         {Server{InMemory: memory}, Server{InMemory: memory}, true},
+		"another memory": {Server{InMemory: memory}, Server{InMemory: new(mcp.Server)}, false},
 	} {
 		require.Equal(t, c.same, c.one.Endpoint() == c.other.Endpoint(), name)
 	}

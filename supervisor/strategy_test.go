@@ -130,7 +130,7 @@ func givesUp(s actors.Strategy) (after int, longest time.Duration) {
 // wrapping is a strategy that wraps another one.
 type wrapping struct {
 	actors.Strategy
-	notComparable []int
+	_ []int // it cannot be compared
 }
 
 func TestFieldsOfTheStrategyHoldWhenTheyAreSet(t *testing.T) {

@@ -130,6 +130,26 @@ func TestStopEndsRememberedSessionsUnlessItIsToldToLeaveThem(t *testing.T) {
 	})
 }
 
+// The order of a shutdown with LeaveOpen: an owner that ends before Stop closes the sessions of its scopes.
+func TestStopLeavesTheSessionsOfOwnersOpenIfItComesFirst(t *testing.T) {
+	for _, first := range []bool{true, false} {
+		runProcesses(t, supervisor.Config{Store: new(resume.Memory), LeaveOpen: true}, func(h *harness, _ *testServer) {
+			pid := owner(h)
+			bind(h, "a", pid)
+			require.Equal(t, "1", h.send(call("a", "count")).text())
+			if first {
+				h.stop()
+			}
+			h.system.Root.Stop(pid)
+			if !first {
+				requireEvents[*messages.SessionClosed](h, 1)
+			}
+		}, func(h *harness, _ *testServer) {
+			require.Equal(t, map[bool]string{true: "2", false: "1"}[first], h.send(call("a", "count")).text())
+		})
+	}
+}
+
 func TestSessionIdIsShownToNoOtherServer(t *testing.T) {
 	store := new(resume.Memory)
 	cfg := supervisor.Config{Store: store, LeaveOpen: true}

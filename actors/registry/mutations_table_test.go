@@ -79,7 +79,7 @@ var mutations = []mutation{
 		"actors/internal/session/session.go", "	case *contract.Grant: // it crossed becameIdle\n		s.onGrant(c, msg)\n", "	case *contract.Grant:\n",
 	}}},
 	{"a dial is not waited for in a drain", []change{{inDrain, "case s.abortDial != nil || s.closingConn != nil || s.saving:", "case s.closingConn != nil || s.saving:"}}},
-	{"MayHaveRun is false for a call that was lost before", []change{{inCall, "k.Runs > 1, k.Lost != nil\n", "k.Runs > 1, false\n"}}},
+	{"MayHaveRun is false for a call that was lost before", []change{{inCall, "k.Runs > 1, k.MayHaveRun()\n", "k.Runs > 1, false\n"}}},
 	{"an expired session is resumed", []change{{inDial, "if s.resumable != nil && s.resumable != s.gone {", "if s.resumable != nil {"}}},
 	{"the end of the connection of an earlier incarnation is believed", []change{{"actors/internal/session/fault.go", "	if msg.from == s {", "	if msg.from != nil && s.conn != nil {"}}},
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-type thing struct{ memory [64]byte }
+type thing struct{ _ [64]byte }
 
 func TestIdentityInMemoryIsNeverThatOfAnother(t *testing.T) {
 	require.Empty(t, Of[thing](nil))

@@ -1,6 +1,9 @@
 package redact
 
-import "unicode/utf8"
+import (
+	"iter"
+	"unicode/utf8"
+)
 
 // letter is a character of base64.
 type letter struct {
@@ -36,8 +39,8 @@ func appendRun(letters, run []letter) []letter {
 	return append(letters, run...)
 }
 
-// decode adds a view of what letters stand for.
-func (f *finder) decode(letters []letter) {
+// decode yields the characters that letters stand for, and where they come from.
+func decode(letters []letter) iter.Seq2[rune, span] {
 	var text []byte
 	var at []span
 	bits, n := uint32(0), 0
@@ -48,10 +51,13 @@ func (f *finder) decode(letters []letter) {
 			text, at = append(text, byte(bits>>n)), append(at, span{letters[i-1].at.from, l.at.to})
 		}
 	}
-	for i := 0; i < len(text); {
-		r, size := utf8.DecodeRune(text[i:])
-		f.add(r, span{at[i].from, at[i+size-1].to})
-		i += size
+	return func(yield func(rune, span) bool) {
+		for i := 0; i < len(text); {
+			r, size := utf8.DecodeRune(text[i:])
+			if !yield(r, span{at[i].from, at[i+size-1].to}) {
+				return
+			}
+			i += size
+		}
 	}
-	f.end()
 }

@@ -42,7 +42,10 @@ func newFinder(text string) *finder {
 	f.end()
 	letters = appendRun(letters, run)
 	for first := range min(4, len(letters)) {
-		f.decode(letters[first:])
+		for r, at := range decode(letters[first:]) {
+			f.add(r, at)
+		}
+		f.end()
 	}
 	f.index()
 	return f

@@ -54,7 +54,11 @@ func TestNoSecretIsLeft(t *testing.T) {
 		func(s string) string { return strings.ToLower(url.QueryEscape(s)) },
 		func(s string) string { return strings.Join(strings.Split(s, ""), "\u200b") },
 		strings.ToUpper,
-		func(s string) string { b, _ := json.Marshal(s); b, _ = json.Marshal(string(b)); return string(b[3 : len(b)-3]) },
+		func(s string) string {
+			b, _ := json.Marshal(s)
+			b, _ = json.Marshal(string(b))
+			return string(b[3 : len(b)-3])
+		},
 		func(s string) string { return html.EscapeString(html.EscapeString(s)) },
 		func(s string) string { return url.QueryEscape(url.QueryEscape(s)) },
 		func(s string) string { return base64.StdEncoding.EncodeToString([]byte("Bearer " + s + ".")) },

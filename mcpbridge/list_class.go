@@ -38,8 +38,7 @@ func Declared(can *mcp.ClientCapabilities) string {
 
 // ClassOf returns the class of a key to whose session the capabilities are declared, see ListClass. It is not secret.
 // Keys of one class have the same capabilities. Without ListClass, they are one class if their sessions are opened in
-// the same way: the server has no Auth and no HTTPClient, PerKey returns the same for them and no server in memory, and no
-// roots are declared.
+// the same way: the server has no Auth and no HTTPClient, PerKey returns the same for them, and no roots are declared.
 // It blocks as long as PerKey does.
 func (s *Server) ClassOf(ctx context.Context, key messages.Key, can *mcp.ClientCapabilities) string {
 	key = key.Normal()
@@ -47,19 +46,23 @@ func (s *Server) ClassOf(ctx context.Context, key messages.Key, can *mcp.ClientC
 	switch {
 	case s.ListClass != nil:
 		class, err := guard.Call(func() (string, error) { return s.ListClass(key), nil })
-		opening, invalid := s.opening(declared)
+		opening, invalid := s.opening("", declared)
 		if err != nil || invalid != nil || class == "" {
 			return OwnListClass(key.Scope)
 		}
 		return "class " + opening + " " + class
-	case s.Auth != nil, s.HTTPClient != nil, can != nil && can.RootsV2 != nil, s.InMemory != nil && s.PerKey != nil:
+	case s.Auth != nil, s.HTTPClient != nil, can != nil && can.RootsV2 != nil:
 		return OwnListClass(key.Scope)
 	}
 	one, err := s.ForKey(ctx, key)
 	if err != nil { // the dial will fail as well, and say why
 		return OwnListClass(key.Scope)
 	}
-	opening, err := one.opening(declared)
+	memory := "" // the same for all keys and in all processes
+	if one.InMemory != s.InMemory {
+		memory = identity.Of(one.InMemory)
+	}
+	opening, err := one.opening(memory, declared)
 	if err != nil {
 		return OwnListClass(key.Scope)
 	}
@@ -68,10 +71,10 @@ func (s *Server) ClassOf(ctx context.Context, key messages.Key, can *mcp.ClientC
 
 // opening identifies what the opening of a session depends on. The error is that of a set-up call that cannot be
 // encoded, and so cannot be sent.
-func (s *Server) opening(declared string) (string, error) {
+func (s *Server) opening(memory, declared string) (string, error) {
 	sent, err := json.Marshal([]any{s.Setup, s.ClientInfo, s.Initialize}) // as JSON
 	sum := identity.NewSum()
-	sum.Add(s.Command, s.Dir, fmt.Sprint(s.InheritEnv), s.URL, s.Transport, s.ProtocolVersion, declared, string(sent))
+	sum.Add(s.Command, s.Dir, fmt.Sprint(s.InheritEnv), s.URL, s.Transport, s.ProtocolVersion, memory, declared, string(sent))
 	sum.Add(s.Args...)
 	sum.AddMap(s.Env)
 	sum.AddMap(s.Headers)

@@ -170,7 +170,7 @@ type Server struct {
 	// HTTPClient, or keys with handlers, subscribers or roots of their own; or if they do not, because a call, such as a login,
 	// changes what a session lists: then return the scope. The function must be fast, must return the same for the
 	// same key, and is called from several goroutines at once. With "", the key shares nothing. Defaults to nil:
-	// keys whose sessions are opened in the same way are one class. No two keys of a server in memory with PerKey are.
+	// keys whose sessions are opened in the same way are one class.
 	ListClass func(messages.Key) string
 
 	// PerKeyID identifies what PerKey does. Functions cannot be compared: when the servers

@@ -102,12 +102,13 @@ func TestUseIsToldOnce(t *testing.T) {
 		}
 		in.request(w, &toolset.Use{Name: toolset.FindTool, Arguments: `{"query": "one"}`})
 		require.Contains(w, in.told(w).Output.Text(), "Found 2 of 3 tools.")
-		in.request(w, "hello")
 		for wrong, kind := range map[any]string{
 			"hello": "string", (*toolset.Use)(nil): "*toolset.Use", (*toolset.Answer)(nil): "*toolset.Answer", (*messages.Cancel)(nil): "*messages.Cancel",
 		} {
 			in.request(w, wrong)
-			require.ErrorContains(w, in.all()[0].(*messages.Failure), "takes Use, Answer and Cancel, and not "+kind)
+			got := in.all()
+			require.Len(w, got, 1)
+			require.ErrorContains(w, got[0].(*messages.Failure), "takes Use, Answer and Cancel, and not "+kind)
 		}
 		require.Nil(w, (*toolset.Toolset)(nil).PID())
 	})

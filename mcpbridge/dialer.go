@@ -67,7 +67,7 @@ type DialRequest struct {
 // Dialer opens sessions. Wrap a Dialer to inject faults, or to observe.
 type Dialer interface {
 	// Dial opens a session, or fails with an [*Error]. It returns soon after ctx ends at the latest. A
-	// dial that failed leaves nothing open.
+	// dial that failed leaves nothing open but what [Error.Left] ends.
 	Dial(ctx context.Context, req DialRequest) (Conn, error)
 }
 

@@ -70,7 +70,8 @@
 //     TestStubbornProcessIsEndedWithItsChildren;
 //     TestCloseThatFailedSaysWhatIsLeftAndCanBeTriedAgain;
 //     TestAllSessionsOfAKeyThatCouldNotBeClosedAreKept;
-//     TestRememberedSessionThatCouldNotBeEndedIsTriedAgain)
+//     TestRememberedSessionThatCouldNotBeEndedIsTriedAgain;
+//     TestOpeningThatWasAbandonedAndCouldNotBeEndedIsNamed)
 //  9. Keys are isolated. A key that hangs delays no other key; no actor blocks, or
 //     takes a step whose work grows with the number of keys or calls. No actor runs code of
 //     others but functions that must not block: those of the configuration for tenants and for

@@ -75,14 +75,19 @@ func TestDoubtOfASessionThatDrainsIsSettledForItsCalls(t *testing.T) {
 // Doubt that cannot be settled delays neither the call nor the end of its session.
 func TestDoubtThatCannotBeSettledDelaysNoDrain(t *testing.T) {
 	inDoubt(t, supervisor.Config{}, func(h *harness, e *testServer, _ *atomic.Int32) {
-		heal := e.Inject("initialize", faults.Hang())
+		heal := e.Inject("initialize", faults.Delay(20*time.Second))
 		began := time.Now()
 		doubted := h.send(call("a", "count"))
 		time.Sleep(50 * time.Millisecond) // synctest
 		closed := h.send(&messages.CloseScope{Scope: "a"})
 		require.True(h.t, doubted.fails(messages.CodeInvalid).MayHaveRun)
-		require.Empty(h.t, closed.reply().(*messages.Closed).Left)
 		require.LessOrEqual(h.t, time.Since(began), 6*time.Second)
+		left := closed.reply().(*messages.Closed).Left
+		require.Len(h.t, left, 1)
+		require.Contains(h.t, left[0].Reason, "the second session, which was opened to settle doubt: the server has not answered initialize yet")
+		require.LessOrEqual(h.t, time.Since(began), 11*time.Second, "the close timeout is over")
+		time.Sleep(15 * time.Second) // synctest
+		require.Empty(h.t, h.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed).Left)
 		heal()
 		h.send(call("a", "count")).ok()
 	})

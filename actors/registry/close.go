@@ -258,19 +258,20 @@ func (closing *closeCommand) nextLeftover() (key messages.Key, more bool) {
 }
 
 // cleanUp has the leftovers of a key closed for a close command, unless the command has already done so. If another
-// member of the cluster has got the key, it may have resumed them from the store: they stay.
+// member of the cluster has got the key, it may have resumed them from the store: they stay, unless all of them are such
+// that nobody can resume.
 func (r *registry) cleanUp(c actor.Context, closing *closeCommand, key messages.Key) {
-	if !closing.drain.Moves && !r.owns(key) {
+	left, foreign := closing.leftovers[key], !closing.drain.Moves && !r.owns(key)
+	if foreign && (len(left) == 0 || slices.ContainsFunc(left, contract.Leftover.IsResumable)) {
 		r.keepLeftovers(closing, key)
 		return
 	}
-	left := closing.leftovers[key]
 	delete(closing.leftovers, key)
 	if len(left) == 0 && closing.begun[key] {
 		return
 	}
 	closing.begun[key] = true
-	r.drainFor(c, closing, r.startCleanup(c, key, left, closing.drain.Leave))
+	r.drainFor(c, closing, r.startCleanup(c, key, left, closing.drain.Leave || foreign))
 }
 
 // keepLeftovers keeps the leftovers of a key for the next close command.

@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,8 +66,8 @@ func Dial(ctx context.Context, d mcpbridge.Dialer, req mcpbridge.DialRequest) (m
 			select {
 			case done <- o:
 			case <-over:
-				if o.conn != nil {
-					CloseWithin(UnresponsiveAfter, o.conn.Close) //nolint:errcheck // nobody is left who could be told
+				if conn := cmp.Or(o.conn, LeftBy(o.err)); conn != nil {
+					CloseWithin(UnresponsiveAfter, conn.Close) //nolint:errcheck // nobody is left who could be told
 				}
 			}
 		}()

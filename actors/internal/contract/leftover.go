@@ -16,6 +16,14 @@ type Leftover struct {
 	Reason string            // why it could not be closed
 }
 
+// LeftBy returns the connection that a dial has left which failed with err, or nil.
+func LeftBy(err error) mcpbridge.Conn {
+	if e := mcpbridge.AsError(err); e != nil {
+		return e.Left
+	}
+	return nil
+}
+
 // SessionID returns the id of the MCP session, or "".
 func (l Leftover) SessionID() string {
 	resume := l.Resume
@@ -27,6 +35,9 @@ func (l Leftover) SessionID() string {
 	}
 	return resume.SessionID
 }
+
+// IsResumable reports whether another process may resume the MCP session.
+func (l Leftover) IsResumable() bool { return l.SessionID() != "" }
 
 // Close closes the MCP session of a key within a timeout. reason says why it could not, or is empty. existed is
 // false when the server did not know the MCP session. It may block.

@@ -54,6 +54,8 @@ func (s *session) answerAfterBug(c actor.Context) {
 	case *dialed:
 		s.dialEnded(msg)
 		s.oldConn = msg.conn
+	case *leftClosed:
+		s.onLeftClosed(msg)
 	case *contract.Drain:
 		s.drainOrder = msg
 	case *timerFired:

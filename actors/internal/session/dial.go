@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,10 +50,11 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	began := time.Now()
 	var conn mcpbridge.Conn
 	failed := func(err error) *dialed {
-		if conn != nil {
-			contract.CloseWithin(d.limits.CloseTimeout, conn.Close) //nolint:errcheck // the error of the dial is reported
+		msg := &dialed{err: err, left: contract.LeftBy(err), elapsed: time.Since(began)}
+		if conn != nil && contract.CloseWithin(d.limits.CloseTimeout, conn.Close) != nil {
+			msg.left = conn
 		}
-		return &dialed{err: err, elapsed: time.Since(began)}
+		return msg
 	}
 	defer func() {
 		if r := recover(); r != nil { // by a wrapper of the dialer
@@ -160,8 +162,8 @@ func (s *session) onGrant(c actor.Context, msg *contract.Grant) {
 	go func() {
 		msg := d.run(wanted)
 		self.PostUserMessage(msg)
-		if msg.conn != nil && errors.Is(context.Cause(wanted), context.Canceled) {
-			contract.CloseWithin(d.limits.CloseTimeout, msg.conn.Close) //nolint:errcheck // a session that still runs closes it, too, and reports the error
+		if conn := cmp.Or(msg.conn, msg.left); conn != nil && errors.Is(context.Cause(wanted), context.Canceled) {
+			contract.CloseWithin(d.limits.CloseTimeout, conn.Close) //nolint:errcheck // a session that still runs closes it, too, and reports the error
 		}
 	}()
 }
@@ -219,6 +221,7 @@ func (s *session) onEarlyEnd(msg *disconnected) {
 // onDialed takes the connection, or fails.
 func (s *session) onDialed(c actor.Context, msg *dialed) {
 	s.abortDial = nil
+	s.closeLeft(msg)
 	switch {
 	case s.refusedAgain(msg):
 		s.failParked(c, s.refused, s.refusedUntil)
@@ -282,6 +285,29 @@ func (s *session) dialEnded(msg *dialed) {
 	s.abortDial, s.generation = nil, max(s.generation, msg.generation)
 	if msg.conn != nil {
 		s.saved = msg.saved
+	}
+	s.closeLeft(msg)
+}
+
+// closeLeft closes what a dial that failed has left. The next dial does not wait for that, and draining does.
+func (s *session) closeLeft(msg *dialed) {
+	if msg.left == nil {
+		return
+	}
+	s.closingLeft++
+	timeout := s.limits.CloseTimeout
+	s.cfg.Async(&s.mailbox, func() any { return &leftClosed{msg.left, contract.CloseWithin(timeout, msg.left.Close)} })
+}
+
+// maxLeft bounds how many connections that dials have left are kept, if a server hangs again and again.
+const maxLeft = 4
+
+// onLeftClosed keeps what could not be closed.
+func (s *session) onLeftClosed(msg *leftClosed) {
+	s.closingLeft--
+	if msg.err != nil {
+		left := append(s.lastMessage.Leftovers, contract.Leftover{Conn: msg.conn, Reason: msg.err.Error()})
+		s.lastMessage.Leftovers = left[max(0, len(left)-maxLeft):]
 	}
 }
 

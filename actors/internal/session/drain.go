@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -66,8 +67,8 @@ func (s *session) endOfGrace(order *contract.Drain) time.Time {
 func (s *session) continueDraining(c actor.Context) {
 	now := time.Now()
 	switch {
-	case s.abortDial != nil || s.closingConn != nil || s.saving:
-		return // dialed, connDetached, connClosed or recordSaved will come
+	case s.abortDial != nil || s.closingLeft > 0 || s.closingConn != nil || s.saving:
+		return // dialed, leftClosed, connDetached, connClosed or recordSaved will come
 	case s.waitsForCalls() && now.Before(s.graceEnds):
 		s.wakeBy(c, s.graceEnds)
 		return
@@ -216,8 +217,8 @@ func (s *session) onStopped(c actor.Context) {
 		case *contract.Call:
 			s.replyStopped(c, msg)
 		case *dialed:
-			if msg.conn != nil {
-				go contract.CloseWithin(contract.UnresponsiveAfter, msg.conn.Close) //nolint:errcheck // nobody is left who could be told
+			if conn := cmp.Or(msg.conn, msg.left); conn != nil {
+				go contract.CloseWithin(contract.UnresponsiveAfter, conn.Close) //nolint:errcheck // nobody is left who could be told
 			}
 		default:
 			s.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))

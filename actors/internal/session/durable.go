@@ -76,6 +76,8 @@ type durable struct {
 	// runs. Its parameter is errLeft, or nil.
 	abortDial context.CancelCauseFunc
 
+	closingLeft int // how many connections that dials have left are being closed
+
 	wasOpen      bool      // there has been a connection
 	stateless    bool      // the last MCP session kept nothing on the server
 	saved        bool      // the store has the last MCP session

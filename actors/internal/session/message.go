@@ -14,6 +14,7 @@ type (
 	dialed struct {
 		conn       mcpbridge.Conn
 		err        error
+		left       mcpbridge.Conn // by a dial that failed, or nil: see [mcpbridge.Error.Left]
 		generation uint64
 		saved      bool     // the store has the MCP session
 		expired    uint64   // as in opened
@@ -55,6 +56,11 @@ type (
 	connDetached struct{ conn mcpbridge.Conn }
 	// connClosed says that a connection is closed.
 	connClosed struct {
+		conn mcpbridge.Conn
+		err  error
+	}
+	// leftClosed says that what a dial has left is closed, or brings the error of the attempt.
+	leftClosed struct {
 		conn mcpbridge.Conn
 		err  error
 	}

@@ -257,6 +257,9 @@ func (s *session) draining(c actor.Context) {
 		s.onConnDetachedDraining(c, msg)
 	case *connClosed:
 		s.onConnClosed(c, msg)
+	case *leftClosed:
+		s.onLeftClosed(msg)
+		s.continueDraining(c)
 	case *timerFired:
 		s.onTimerFired(c)
 		s.continueDraining(c)
@@ -283,6 +286,8 @@ func (s *session) always(c actor.Context) {
 		s.onRecordSaved(msg)
 	case *heardAgain, *taskCancelled:
 		s.requests--
+	case *leftClosed:
+		s.onLeftClosed(msg)
 	case *contract.TaskHeard:
 		s.onTaskHeard(msg)
 	case *contract.CancelCalls:

@@ -38,6 +38,7 @@ import (
 // Bridge is the [mcpbridge.Bridge] for a list of servers. Its sessions share one client of the SDK.
 type Bridge struct {
 	opener   opener
+	end      context.CancelFunc      // of opener.life
 	known    *mcp.ClientCapabilities // that servers are told, or nil
 	controls controls
 	strays   atomic.Uint64
@@ -53,7 +54,9 @@ type Bridge struct {
 // nothing.
 func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Bridge {
 	b := new(Bridge)
-	b.opener = opener{newClient(nil, capabilities, b.sdkLog()), &b.strays, &b.bridgeLog, b.sdkLog(), &b.controls}
+	life, end := context.WithCancel(context.Background())
+	b.end = end
+	b.opener = opener{newClient(nil, capabilities, b.sdkLog()), &b.strays, &b.bridgeLog, b.sdkLog(), life, &b.controls}
 	b.controls.opener, b.known, b.log = &b.opener, capabilities, slog.New(slog.DiscardHandler)
 	b.Set(servers)
 	return b
@@ -143,8 +146,9 @@ func (b *Bridge) Prune() {
 	b.retired = nil
 }
 
-// Close ends Recover, and closes idle connections.
+// Close ends Recover and what dials have left, and closes idle connections.
 func (b *Bridge) Close() {
+	b.end()
 	b.recovery.end()
 	b.controls.end()
 	b.Set(nil)

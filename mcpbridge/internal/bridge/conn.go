@@ -104,7 +104,7 @@ func (c *conn) newExchange(ctx context.Context) *wire.Exchange {
 func (c *conn) isModern() bool { return c.info.Server.ProtocolVersion > protocolLegacy }
 
 // hasID reports whether the server has given the session an id.
-func (c *conn) hasID() bool { return c.cs.ID() != "" }
+func (c *conn) hasID() bool { return c.cs != nil && c.cs.ID() != "" }
 
 // isResumable reports whether the server keeps the session without its connection.
 func (c *conn) isResumable() bool { return c.link.Resumable() != nil }
@@ -218,15 +218,16 @@ func (c *conn) describeEnd(e *mcpbridge.Error) (known bool) {
 	return detail != ""
 }
 
-// Close ends the session on the server, also the second one that an inquiry may have opened. Then it ends the transport.
+// Close ends the session on the server, and then the second one that an inquiry may have opened, whose server may still not
+// have answered. Then it ends the transport.
 func (c *conn) Close(ctx context.Context) error {
 	c.isClosing.Store(true)
 	c.doubts.end(ctx)
 	c.link.Closing()
 	defer c.at.releaseIdle()
-	second := c.seconds.endFor(ctx, c)
 	refused := c.link.EndSession(ctx)
-	return errors.Join(second, refused, c.Detach(ctx))
+	second := c.seconds.endFor(ctx, c)
+	return errors.Join(refused, second, c.Detach(ctx))
 }
 
 // Detach ends the transport. It ends the calls first, because the SDK would wait for them (go-sdk#1183).
@@ -240,7 +241,9 @@ func (c *conn) Detach(ctx context.Context) error {
 		c.closed = make(chan struct{})
 		go func() {
 			defer close(c.closed)
-			c.cs.Close() // its error is about the transport, which is closed below
+			if c.cs != nil {
+				c.cs.Close() // its error is about the transport, which is closed below
+			}
 		}()
 	})
 	if err := c.link.Close(ctx); err != nil {
@@ -256,23 +259,24 @@ func (c *conn) Detach(ctx context.Context) error {
 }
 
 // discard closes what a failed handshake has left. A session that was to be resumed stays on the server, because a later
-// dial may resume it.
-func (c *conn) discard() {
+// dial may resume it. The error is that of a session that the server may still have: Close ends it.
+func (c *conn) discard() (left error) {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanupTimeout)
 	defer cancel()
 	defer c.leave.Do(c.at.release)
 	if c.link == nil {
 		c.cancel()
-		return
+		return nil
 	}
 	if session := c.link.Resumable(); session != nil {
-		session.Discard(ctx)
+		left = session.Discard(ctx)
 	}
 	if c.cs != nil {
 		c.Detach(ctx) //nolint:errcheck // the error that led here is the one to report
-		return
+		return left
 	}
 	c.cancel()
 	c.link.Kill()
 	c.link.Close(ctx) //nolint:errcheck // as above
+	return left
 }

@@ -52,6 +52,9 @@ func (cs *controls) open(ctx context.Context, first *conn, p permit) (controlled
 		DialRequest: mcpbridge.DialRequest{Key: first.key, Roots: first.roots.Load(), Capabilities: first.client.capabilities},
 		credentials: first.Credentials, control: true,
 	})
+	if e != nil && e.Left != nil {
+		cs.keep(&control{all: cs, conn: e.Left.(*conn), first: first, ended: freePermit.ended}) // to be closed with the first
+	}
 	if e != nil {
 		return nil, e
 	}
@@ -103,7 +106,7 @@ func (cs *controls) adopt(ctx context.Context, at *endpoint, req attempt) *conn 
 	}
 	c := k.conn
 	fits := c.at == at && c.identity == identityOf(req.credentials) && c.info.Declared == cs.opener.clientFor(at, req.Capabilities).declared
-	if !fits || req.Only || c.hasExpired() || ctx.Err() != nil {
+	if !fits || !c.IsOpen.Load() || req.Only || c.hasExpired() || ctx.Err() != nil {
 		go k.end() // the dial does not wait for it
 		return nil
 	}

@@ -40,6 +40,7 @@ type opener struct {
 	strays *atomic.Uint64 // see [mcpbridge.Bridge]
 	log    *bridgeLog
 	sdkLog slog.Handler
+	life   context.Context // ends with the bridge
 	seconds
 }
 
@@ -95,7 +96,10 @@ func (o *opener) shakeHands(ctx context.Context, at *endpoint, req attempt) (*co
 		return c, nil
 	}
 	e := c.explainDial(ctx, context.Cause(connecting), ex, err)
-	c.discard()
+	if c.discard() != nil {
+		failed := *e // which may be shared
+		failed.Left, e = c, &failed
+	}
 	return nil, e
 }
 
@@ -156,7 +160,7 @@ func (o *opener) prepare(ctx context.Context, at *endpoint, req attempt) *conn {
 	at.acquire()
 	c.Cut, c.cancel = context.WithCancel(context.Background())
 	c.Session.Resume, c.Credentials, c.Strays, c.Watcher = req.Resume, req.credentials, o.strays, c
-	c.Stderr = req.Stderr
+	c.Life, c.Stderr = o.life, req.Stderr
 	c.Skipped = func(bytes int) {
 		c.wroteText.Store(true)
 		o.log.noteSkipped(at.Name, bytes)

@@ -25,6 +25,12 @@ const (
 	quietFutile = 5
 )
 
+// Why a session cannot be ended: its id is not known. errOpening may pass.
+var (
+	errOpening = errors.New("the server has not answered initialize yet, and may open a session")
+	errUnknown = errors.New("the server did not answer initialize, and may have opened a session")
+)
+
 // Expire notes that the session has expired, and reports it once.
 func (s *session) Expire(e *mcpbridge.Error) {
 	s.mu.Lock()
@@ -99,9 +105,13 @@ func (s *session) endQuietly(attempts int) {
 	s.habits.forgets.Add(1)
 }
 
-// EndSession ends the session on the server, unless others have its id. It may be called again if it failed, and while it
-// runs: a dial that nobody wants any longer is closed by whoever has it.
+// EndSession ends the session on the server, unless others have its id. It waits for the answer to an initialize that is
+// under way. It may be called again if it failed, and while it runs: a dial that nobody wants any longer is closed by
+// whoever has it.
 func (s *session) EndSession(ctx context.Context) error {
+	if err := s.awaitOpening(ctx); err != nil {
+		return err
+	}
 	select {
 	case s.ending <- struct{}{}:
 		defer func() { <-s.ending }()
@@ -124,6 +134,26 @@ func (s *session) EndSession(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
+	return nil
+}
+
+// awaitOpening waits until it is known whether the server has opened a session, or returns an error if ctx ends before.
+func (s *session) awaitOpening(ctx context.Context) error {
+	s.mu.Lock()
+	opening := s.opening
+	s.mu.Unlock()
+	if opening != nil {
+		select {
+		case <-opening:
+		case <-ctx.Done():
+			return errOpening
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.unknown {
+		return errUnknown
+	}
 	return nil
 }
 

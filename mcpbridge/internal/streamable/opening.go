@@ -11,7 +11,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// abandonedTimeout is how long an initialize continues after the handshake has ended.
+// abandonedTimeout is how long a handshake that was given up waits for the answer to its initialize.
 const abandonedTimeout = 500 * time.Millisecond
 
 // discardAttempts is how often the bridge tries to end a session that nobody will use: a front may refuse an attempt.
@@ -21,68 +21,74 @@ const (
 	discardPause    = 50 * time.Millisecond
 )
 
-// initialize sends the request that opens a session. If the handshake ends before the answer, the request continues
-// for abandonedTimeout: the server may open a session, which has to be ended, and only the answer has its id.
+// initialize sends the request that opens a session. If the handshake ends before the answer, a request that may have
+// reached the server continues until the connect timeout is over: the server may open a session, which has to be ended,
+// and only the answer has its id.
 func (s *session) initialize(req *http.Request) (*http.Response, error) {
 	if err := req.Context().Err(); err != nil {
 		return nil, err
 	}
+	began, ex := time.Now(), wire.ExchangeOf(req.Context())
 	ctx, cancel := context.WithCancel(context.WithoutCancel(req.Context()))
 	var resp *http.Response
 	var err error
-	answered, abandoned := make(chan struct{}), make(chan struct{})
+	answered := make(chan struct{})
 	s.mu.Lock()
 	s.opening = answered
 	s.mu.Unlock()
 	go func() {
-		defer func() {
-			s.mu.Lock()
-			s.opening = nil
-			s.mu.Unlock()
-			close(answered)
-		}()
 		resp, err = s.out.Send(req.WithContext(ctx)) //nolint:bodyclose // the caller closes it
-		if err != nil {
-			return
+		if err == nil {
+			s.opened(resp)
 		}
-		s.opened(resp)
-		select {
-		case <-abandoned:
-			resp.Body.Close()
-		default:
-		}
+		s.mu.Lock()
+		s.opening, s.unknown = nil, err != nil && ctx.Err() != nil && ex.MayHaveReached()
+		s.mu.Unlock()
+		close(answered)
 	}()
 	select {
 	case <-answered:
 		context.AfterFunc(req.Context(), cancel)
 		return resp, err
 	case <-req.Context().Done():
-		close(abandoned)
-		time.AfterFunc(abandonedTimeout, cancel)
-		return nil, req.Context().Err()
 	}
+	if !ex.MayHaveReached() {
+		cancel()
+	}
+	time.AfterFunc(max(abandonedTimeout, s.ConnectTimeout-time.Since(began)), cancel)
+	go func() {
+		defer context.AfterFunc(s.Life, cancel)()
+		if <-answered; err == nil {
+			resp.Body.Close()
+			ctx, cancel := context.WithTimeout(wire.WithoutRefresh(s.Life), quietTimeout)
+			defer cancel()
+			s.EndSession(ctx) //nolint:errcheck // whoever waits for the answer is told
+		}
+	}()
+	return nil, req.Context().Err()
 }
 
-// Discard ends the session that a handshake may have opened, unless it was to be resumed. First it waits for the answer to
-// an initialize that is under way.
-func (s *session) Discard(ctx context.Context) {
+// Discard ends the session that a handshake may have opened, unless it was to be resumed. If the answer to an initialize is
+// awaited for too long, or the session cannot be ended, Discard returns an error, and EndSession may be called later.
+func (s *session) Discard(ctx context.Context) error {
 	if s.Resume != nil {
-		return
+		return nil
 	}
-	s.mu.Lock()
-	opening := s.opening
-	s.mu.Unlock()
-	if opening != nil {
-		select {
-		case <-opening:
-		case <-ctx.Done():
+	opening, cancel := context.WithTimeout(ctx, abandonedTimeout)
+	defer cancel()
+	err := s.awaitOpening(opening)
+	if err != nil {
+		return err
+	}
+	for n := range discardAttempts {
+		if n > 0 && !wire.Sleep(ctx, discardPause) {
+			break
+		}
+		if err = s.EndSession(ctx); err == nil {
+			break
 		}
 	}
-	for n := range discardAttempts { // the caller reports why the session is discarded
-		if n > 0 && !wire.Sleep(ctx, discardPause) || s.EndSession(ctx) == nil {
-			return
-		}
-	}
+	return err
 }
 
 // attach answers the handshake of a session that is to be resumed, and sends nothing. It returns nil for other

@@ -39,6 +39,7 @@ type session struct {
 	ended    bool          // there is nothing to be ended on the server
 	left     bool          // see leave
 	opening  chan struct{} // closed when the request that opens the session has ended; nil before and after
+	unknown  bool          // that request was given up without an answer: the server may have opened a session
 	former   redact.Recent // the former ids of the session
 
 	elsewhere elsewhere

@@ -17,6 +17,8 @@ import (
 type Session struct {
 	// Cut ends when the session ends. Everything that waits for the session ends with it.
 	Cut context.Context
+	// Life ends with the bridge. What continues after the end of the session ends with it.
+	Life context.Context
 	// Resume is the session to resume, or nil.
 	Resume *mcpbridge.Resume
 	// Credentials are those of the session's key, or nil.

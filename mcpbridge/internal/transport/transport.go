@@ -85,7 +85,8 @@ type Conn interface {
 	Expire(*mcpbridge.Error)
 	// Closing notes that the bridge itself is about to end the connection.
 	Closing()
-	// EndSession ends the session on the server. It may be called again if it failed.
+	// EndSession ends the session on the server. It may be called again if it failed, and also after a handshake that
+	// failed.
 	EndSession(context.Context) error
 	// Kill ends the connection at once. It does not block.
 	Kill()
@@ -106,8 +107,9 @@ type Resumable interface {
 	HasExpired() bool
 	// EndQuietly ends the session on the server with one attempt, and reports nothing.
 	EndQuietly()
-	// Discard ends the session that a failed handshake may have opened on the server.
-	Discard(context.Context)
+	// Discard ends the session that a failed handshake may have opened on the server. If it fails, EndSession may be called
+	// later.
+	Discard(context.Context) error
 }
 
 // Defaults are the methods of a [Server] that has no sessions beyond their connections and no

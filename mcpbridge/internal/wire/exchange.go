@@ -229,6 +229,13 @@ func (ex *Exchange) NotSent(unprocessed bool) {
 	}
 }
 
+// MayHaveReached reports whether some of the last request over HTTP may have reached the server.
+func (ex *Exchange) MayHaveReached() bool {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.handedOver && ex.connection != connectionWanted
+}
+
 // Repeats notes that a request is sent again, because it was refused before it was carried out.
 func (ex *Exchange) Repeats() {
 	ex.mu.Lock()

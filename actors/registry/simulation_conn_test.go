@@ -14,6 +14,30 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
+// simOpening is what a dial has left that was given up. Its server opens a session when it answers.
+type simOpening struct {
+	mcpbridge.Conn // nil: only Resume and Close are called
+	p              *supervisor
+	of             *served
+}
+
+// Resume returns nil.
+func (*simOpening) Resume() *mcpbridge.Resume { return nil }
+
+// Close waits for the answer of the server, and ends the session.
+func (o *simOpening) Close(ctx context.Context) error {
+	w, name := o.p.s, o.of.id+" of a dial that was given up"
+	how := w.fault(3, w.rate)
+	o.p.work(ctx, "closing of "+name, func() bool { return ctx.Err() != nil || w.healed || how != 1 })
+	if how != 0 && !w.healed {
+		w.Logf("%s could not be closed", name)
+		return &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "the server has not answered"}
+	}
+	o.of.known = false
+	w.Crossed("the session of a dial that was given up was ended")
+	return nil
+}
+
 // simConn is a connection of the bridge.
 type simConn struct {
 	w        *world

@@ -66,7 +66,7 @@ func (p *supervisor) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbr
 // dial opens a session, or fails.
 func (p *supervisor) dial(ctx context.Context, req mcpbridge.DialRequest, at *address, where string) (*simConn, error) {
 	w, key := &p.s.world, req.Key
-	failure := func(class mcpbridge.Class, presence mcpbridge.Presence) error {
+	failure := func(class mcpbridge.Class, presence mcpbridge.Presence) *mcpbridge.Error {
 		return &mcpbridge.Error{Class: class, Server: presence, Detail: "the dial has failed", Err: ctx.Err()}
 	}
 	if c := p.adopt(ctx, req, at); c != nil {
@@ -101,7 +101,11 @@ func (p *supervisor) dial(ctx context.Context, req mcpbridge.DialRequest, at *ad
 	case dialHangs, dialOpensTooLate:
 		p.work(ctx, "hanging dial of "+key.String(), func() bool { return ctx.Err() != nil || w.healed })
 		if how == dialHangs {
-			return nil, failure(mcpbridge.Unavailable, mcpbridge.Absent)
+			err := failure(mcpbridge.Unavailable, mcpbridge.Absent)
+			if ctx.Err() != nil && req.Resume == nil { // else nothing was sent that opens a session
+				err.Left = &simOpening{p: p, of: w.newSession(p, key, at)}
+			}
+			return nil, err
 		}
 	case dialFindsNobody:
 		return nil, failure(mcpbridge.Unavailable, mcpbridge.Absent)

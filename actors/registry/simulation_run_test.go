@@ -8,7 +8,8 @@ import (
 )
 
 var schedules = schedule.Simulation{Test: "go test ./actors/registry", Seeds: 300, Simulate: simulate, Many: 5000, Crossings: []string{
-	"a dial was abandoned", "an order to abandon a dial came too late", "a drain during a dial", "a session was granted a dial as it became idle",
+	"a dial was abandoned", "an order to abandon a dial came too late", "a drain during a dial", "the session of a dial that was given up was ended",
+	"a session was granted a dial as it became idle",
 	"a probe was abandoned", "calls were handed back", "calls have waited too long", "a call was replayed", "a fault of a session that drains",
 	"a session was unheard", "an interceptor was too slow", "interceptors were too slow for the stop", "a reload with sessions that are queued", "a second session was opened",
 	"a second session of a session that drains", "a second session was adopted", "a list was shared", "a line of stderr reached its subscriber", "user code has stopped an actor",

@@ -46,6 +46,26 @@ func (f *Failure) UnmarshalJSON(data []byte) error {
 }
 
 // MarshalJSON returns an object.
+func (m MemberSnapshot) MarshalJSON() ([]byte, error) {
+	type plain MemberSnapshot
+	return json.Marshal(struct {
+		plain
+		Lease duration `json:"lease,omitzero"`
+		Hop   duration `json:"hop,omitzero"`
+	}{plain(m), duration(m.Lease), duration(m.Hop)})
+}
+
+// UnmarshalJSON reads what MarshalJSON has returned.
+func (m *MemberSnapshot) UnmarshalJSON(data []byte) error {
+	type plain MemberSnapshot
+	return json.Unmarshal(data, &struct {
+		*plain
+		Lease *duration `json:"lease"`
+		Hop   *duration `json:"hop"`
+	}{(*plain)(m), (*duration)(&m.Lease), (*duration)(&m.Hop)})
+}
+
+// MarshalJSON returns an object.
 func (e SessionOpened) MarshalJSON() ([]byte, error) {
 	type plain SessionOpened
 	return json.Marshal(struct {

@@ -137,7 +137,8 @@ type Snapshot struct {
 	Cap  int `json:"cap"`
 	// Stopping is true if the supervisor is stopping: it takes no more operations.
 	Stopping bool `json:"stopping,omitempty"`
-	// Members are the members of the cluster, sorted by name. Only a cluster sets it.
+	// Members are the members of the cluster, sorted by name. Only a cluster sets it. A supervisor of a cluster names only
+	// its own member.
 	Members []MemberSnapshot `json:"members,omitempty"`
 }
 
@@ -156,6 +157,19 @@ type MemberSnapshot struct {
 	Answered bool `json:"answered"`
 	// Leaving is true if the member hands its sessions over to the others, and stops.
 	Leaving bool `json:"leaving,omitempty"`
+	// Fenced says why the member starts no calls, and is empty if it does. Calls then wait until their deadline. Fenced and
+	// the following four are as the member itself says, and empty if it has not answered.
+	Fenced string `json:"fenced,omitempty"`
+	// Refused is the number of commands of its callers that the member has failed before any supervisor had them, such as
+	// because it was fenced. They are not in Counters.
+	Refused uint64 `json:"refused,omitempty"`
+	// View is the number of the last view of the cluster that the member has. It is 0 while the member is not in the view.
+	View uint64 `json:"view,omitempty"`
+	// Lease is the time for which the member may act without an answer of the witness. While the member is well, it is
+	// more than half of the lease of the configuration.
+	Lease time.Duration `json:"-"`
+	// Hop is the time that the last heartbeat to another member and back has taken, to the slowest of them.
+	Hop time.Duration `json:"-"`
 	// Sessions is the number of its sessions in all states that were selected.
 	Sessions int `json:"sessions"`
 	// Open is the number of its slots in use, and Cap that of all its slots.

@@ -88,6 +88,9 @@ func (r *registry) beginListing(l *listing) {
 		Servers: r.serverSnapshots(l.of.server),
 	}
 	snap := l.snapshot
+	if r.cluster.Self != nil {
+		snap.Members = []messages.MemberSnapshot{r.cluster.Self()}
+	}
 	snap.Counters.Dropped, snap.Counters.LinesDropped = r.cfg.Events.Dropped()+r.cfg.Post.Dropped(), r.cfg.Logger.Dropped()
 	if r.cfg.Strays != nil {
 		snap.Counters.Strays = r.cfg.Strays()

@@ -25,6 +25,8 @@ type (
 		// It also gets a [Withdrawn] when an operation that interceptors have passed on was
 		// cancelled, and its key is not owned: the operation may have been handed back.
 		HandBack *actor.PID
+		// Self describes this member, for a snapshot. It must be fast, and is called from any goroutine. nil leaves it out.
+		Self func() messages.MemberSnapshot
 	}
 
 	// Timeouts tells the node how long what it waits for may take. It comes after [Cluster], and

@@ -4,8 +4,8 @@
 // helps. It does not depend on the MCP servers, because a restart repairs no server, and closes
 // the sessions with all others.
 //
-// [Ready] fails while the supervisor stops, and while a required server is down: the
-// orchestrator then sends no new work to the process. Require a server only if the process is
+// [Ready] fails while the supervisor stops, while a required server is down, and while a member of a
+// cluster is fenced: the orchestrator then sends no new work to the process. Require a server only if the process is
 // of no use without it: a server that is down makes all processes unready at once.
 //
 // Both answer with 200 or 503. The body lists the servers that are down, since when and why. It

@@ -28,14 +28,19 @@ func Live(sup *supervisor.Supervisor) http.Handler {
 }
 
 // Ready returns a handler for a readiness probe. It answers with 200 if the supervisor answers
-// within a second, is not stopping, and none of the required servers is down, and with 503
-// otherwise. A required server that no call has needed yet is not down; one that is not
+// within a second, is not stopping, none of the required servers is down, and its member of a cluster,
+// if it has one, is not fenced, and with 503 otherwise. A required server that no call has needed yet is not down; one that is not
 // configured, such as after a reload, counts as down.
 func Ready(sup *supervisor.Supervisor, required ...string) http.Handler {
 	required = slices.Clone(required)
 	return newHandler(sup, func(snap *messages.Snapshot) (reasons []string) {
 		if snap.Stopping {
 			reasons = append(reasons, "the supervisor is stopping")
+		}
+		for _, m := range snap.Members {
+			if m.Fenced != "" {
+				reasons = append(reasons, "the member starts no calls: "+m.Fenced)
+			}
 		}
 		for _, name := range required {
 			at := slices.IndexFunc(snap.Servers, func(s messages.ServerSnapshot) bool { return s.Name == name })

@@ -57,6 +57,11 @@ const (
 	metricListAge       = "mcpactor.list.age"
 	metricEventsDropped = "mcpactor.event.dropped"
 	metricStrays        = "mcpactor.answer.stray"
+	metricMemberUp      = "mcpactor.member.up"
+	metricMemberRefused = "mcpactor.member.refused"
+	metricMemberView    = "mcpactor.member.view"
+	metricMemberLease   = "mcpactor.member.lease"
+	metricMemberHop     = "mcpactor.member.hop"
 
 	codeOK = "ok" // attrCode of a call that has succeeded
 )

@@ -44,6 +44,16 @@ func (m *metrics) observe(sup *supervisor.Supervisor) (stop func(), err error) {
 	strays := counter(metricStrays, "{answer}", "Answers that were dropped, because they belong to other connections.")
 	up, err := m.meter.Int64ObservableGauge(metricServerUp, metric.WithDescription("1 if the server has answered, 0 if the last dial did not reach it."))
 	all, errs = append(all, up), append(errs, err)
+	gauge := func(name, unit, description string) metric.Float64ObservableGauge {
+		o, err := m.meter.Float64ObservableGauge(name, metric.WithUnit(unit), metric.WithDescription(description))
+		all, errs = append(all, o), append(errs, err)
+		return o
+	}
+	memberUp := gauge(metricMemberUp, "", "1 if the member of the cluster starts calls, 0 if it is fenced.")
+	refused := counter(metricMemberRefused, "{call}", "Calls that the member has failed before a supervisor had them.")
+	view := gauge(metricMemberView, "", "Number of the view of the cluster that the member has.")
+	lease := gauge(metricMemberLease, "s", "Time for which the member may act without an answer of the witness.")
+	hop := gauge(metricMemberHop, "s", "Time of a heartbeat to the slowest other member and back.")
 	scopes := upDown(metricListScopes, "{scope}", "Scopes that have asked for lists of the catalogue.")
 	age, err := m.meter.Int64ObservableGauge(metricListAge, metric.WithUnit("s"), metric.WithDescription("Age of the oldest list of the catalogue."))
 	all, errs = append(all, age), append(errs, err)
@@ -78,6 +88,17 @@ func (m *metrics) observe(sup *supervisor.Supervisor) (stop func(), err error) {
 			case messages.HealthDown:
 				o.ObserveInt64(up, 0, of)
 			}
+		}
+		for _, member := range snap.Members {
+			isUp := 1.0
+			if member.Fenced != "" {
+				isUp = 0
+			}
+			o.ObserveFloat64(memberUp, isUp)
+			o.ObserveInt64(refused, int64(member.Refused))
+			o.ObserveFloat64(view, float64(member.View))
+			o.ObserveFloat64(lease, member.Lease.Seconds())
+			o.ObserveFloat64(hop, member.Hop.Seconds())
 		}
 		o.ObserveInt64(used, int64(snap.Open))
 		o.ObserveInt64(limit, int64(snap.Cap))

@@ -92,6 +92,12 @@ func (l *Lease) Held() bool {
 	return until != 0 && int64(l.clock()) < until
 }
 
+// Left returns for how long the member may act without a renewal, at most the length of the lease.
+func (l *Lease) Left() time.Duration {
+	until := l.until.Load()
+	return min(max(0, time.Duration(until)-l.clock()), l.length)
+}
+
 // term is one term of a lease.
 type term struct {
 	lease  *Lease

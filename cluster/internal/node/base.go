@@ -1,6 +1,7 @@
 package node
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -18,6 +19,7 @@ type base struct {
 	mail     *clusterapi.Post    // to actors and processes of the user, and of the supervisor
 	lastID   uint64              // of what was sent to another member, and gets an answer
 	timeouts clusterapi.Timeouts // of the supervisor; Calls is nil until it has told them
+	refused  atomic.Uint64       // commands of callers here that this node has failed itself
 }
 
 // maxLetters bounds the dead letters that wait for the handlers of the EventStream.
@@ -66,8 +68,13 @@ func (b *base) run(cmd messages.Command, sender *actor.PID, values *clusterapi.V
 	b.request(msg, sender)
 }
 
-// reply sends a reply to a caller, if there is one.
-func (b *base) reply(caller *actor.PID, reply messages.Reply) { b.mail.Send(caller, reply) }
+// reply sends a reply to a caller, if there is one, and counts what fails without a member.
+func (b *base) reply(caller *actor.PID, reply messages.Reply) {
+	if f, failed := reply.(*messages.Failure); failed && f.Supervisor == b.cfg.Name && f.Code != messages.CodeCancelled {
+		b.refused.Add(1)
+	}
+	b.mail.Send(caller, reply)
+}
 
 // failure returns the failure of a command.
 func (b *base) failure(cmd messages.Command, code messages.Code, detail string) *messages.Failure {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/mcpactor/mcpactor/cluster/internal/view"
 	"github.com/mcpactor/mcpactor/cluster/internal/wire"
@@ -43,13 +44,19 @@ func (m *membership) onTick() {
 // beat sends a heartbeat to all others.
 func (m *membership) beat() {
 	m.beats++
+	var slowest time.Duration
 	for _, p := range inOrder(m.peers) {
+		slowest = max(slowest, p.hop)
 		m.beatTo(p)
 	}
+	m.hop.Store(int64(slowest))
 }
 
 // beatTo sends a heartbeat.
-func (m *membership) beatTo(p *peer) { m.cast(p, &heartbeat{m.beats, m.holdingFor(p)}) }
+func (m *membership) beatTo(p *peer) {
+	p.beatAt = m.cfg.Lease.Now()
+	m.cast(p, &heartbeat{m.beats, m.holdingFor(p)})
+}
 
 // holdingFor returns what another member is to know of what this one holds.
 func (m *membership) holdingFor(p *peer) (h view.Holding) {
@@ -91,6 +98,9 @@ func (m *membership) onHeartbeat(p *peer, h *heartbeat) {
 func (m *membership) onConfirm(p *peer, h *confirm) {
 	if h.Number+keptBeats >= m.beats { // it is not from before a pause
 		m.hear(p)
+	}
+	if h.Number == m.beats {
+		p.hop = m.cfg.Lease.Now() - p.beatAt
 	}
 	m.onHolding(p, h.Holding)
 }

@@ -26,6 +26,7 @@ type membership struct {
 	conflict string        // why the configurations of this member and one in the view do not fit, or empty
 
 	beats   uint64
+	hop     atomic.Int64  // of the last heartbeat that the slowest member has confirmed, in nanoseconds
 	tickAt  time.Duration // of the last tick
 	awakeAt time.Duration // of the first one after a pause
 }
@@ -64,6 +65,7 @@ type placed struct {
 	owners *view.Owners
 	shards int
 	id     string // of the member
+	view   uint64 // its number
 }
 
 // Has reports whether a key belongs to the member. All keys belong to the last one, also while it leaves.
@@ -138,7 +140,7 @@ func (m *membership) onView() {
 		m.cfg.Placement.at.Store(nil)
 		return
 	}
-	m.cfg.Placement.at.Store(&placed{v.Owners(), m.cfg.Shards, m.id})
+	m.cfg.Placement.at.Store(&placed{v.Owners(), m.cfg.Shards, m.id, v.Number})
 	m.node.viewed()
 }
 
@@ -216,7 +218,7 @@ func (m *membership) tellJoined() {
 	}
 }
 
-// whyFenced says why this member may not act, or returns "" if it may.
+// whyFenced says why this member may not act, or returns "" if it may. It may be called from any goroutine.
 func (m *membership) whyFenced() string {
 	switch {
 	case !m.inside():
@@ -225,6 +227,18 @@ func (m *membership) whyFenced() string {
 		return "this member is cut off from the cluster"
 	}
 	return ""
+}
+
+// describe describes this member. It may be called from any goroutine.
+func (m *membership) describe() messages.MemberSnapshot {
+	one := messages.MemberSnapshot{
+		Name: m.cfg.Name, Address: m.cfg.Address, Self: true, Answered: true, Fenced: m.whyFenced(), Refused: m.refused.Load(),
+		Lease: min(m.cfg.Lease.Left(), m.cfg.LeaseTime), Hop: time.Duration(m.hop.Load()),
+	}
+	if at := m.cfg.Placement.at.Load(); at != nil {
+		one.ID, one.View = at.id, at.view
+	}
+	return one
 }
 
 // snapshot returns the members.

@@ -89,7 +89,7 @@ func (n *node) handle(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *actor.Started:
 		n.self = c.Self()
-		c.Send(n.cfg.Supervisor, &clusterapi.Cluster{Owns: n.shards.owns, HandBack: c.Self()})
+		c.Send(n.cfg.Supervisor, &clusterapi.Cluster{Owns: n.shards.owns, HandBack: c.Self(), Self: n.members.describe})
 		c.Watch(n.cfg.Supervisor)
 		n.onTick()
 	case *actor.Stopped:

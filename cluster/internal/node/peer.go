@@ -24,6 +24,8 @@ type peer struct {
 	cfg     *Config
 	heard   bool          // it has answered a heartbeat
 	heardAt time.Duration // by the clock of the lease: when it did so last, or when it was added
+	beatAt  time.Duration // when it was sent a heartbeat last
+	hop     time.Duration // until it has confirmed the last heartbeat that it has confirmed in time
 	cut     bool          // its connection has ended since it was heard
 
 	cancelled idSet[uint64]     // ids of its commands that were cancelled, and that may still be on their way

@@ -133,6 +133,9 @@ func (r *Replies) snapshot(cmd *messages.Inspect) *messages.Snapshot {
 		if m.Answered = at >= 0; m.Answered {
 			if one, ok := r.parts[at].reply.(*messages.Snapshot); ok {
 				m.Sessions, m.Open, m.Cap = one.Total, one.Open, one.Cap
+				for _, self := range one.Members {
+					m.Fenced, m.Refused, m.View, m.Lease, m.Hop = self.Fenced, self.Refused, self.View, self.Lease, self.Hop
+				}
 			}
 		}
 	}

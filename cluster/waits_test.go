@@ -46,15 +46,16 @@ func (l *logged) await(t *testing.T, texts ...string) {
 	}, 20*time.Second, 10*time.Millisecond, "%v", texts)
 }
 
-// Two of three hosts end without leaving, one after the other.
-func TestRunningMemberSaysWhomItDoesNotReachAndWhatItWaitsFor(t *testing.T) {
+// startHosts starts a cluster of hosts, which stop with the test. The first one writes to a log.
+func startHosts(t *testing.T, n int, log *logged) []*Member {
+	t.Helper()
 	var hosts []string
-	for range 3 {
+	for range n {
 		addr, err := clusterapi.FreeAddr("127.0.0.1")
 		require.NoError(t, err)
 		hosts = append(hosts, addr)
 	}
-	log, members, dir := new(logged), make([]*Member, 3), t.TempDir()
+	members, dir := make([]*Member, n), t.TempDir()
 	var wait sync.WaitGroup
 	for i := range members {
 		logger := zerolog.Nop()
@@ -73,12 +74,22 @@ func TestRunningMemberSaysWhomItDoesNotReachAndWhatItWaitsFor(t *testing.T) {
 	}
 	wait.Wait()
 	require.False(t, t.Failed())
+	t.Cleanup(func() {
+		for _, m := range members {
+			wait.Go(func() { m.Stop(t.Context()) })
+		}
+		wait.Wait()
+	})
+	return members
+}
+
+// Two of three hosts end without leaving, one after the other.
+func TestRunningMemberSaysWhomItDoesNotReachAndWhatItWaitsFor(t *testing.T) {
+	log := new(logged)
+	members := startHosts(t, 3, log)
+	hosts := members[0].cfg.Hosts
 	members[2].network.close()
 	log.await(t, `"member does not reach others"`, `"why":"`+hosts[2]+": ")
 	members[1].network.close()
 	log.await(t, `"member waits"`, "more than half of the hosts that ran last must run", "not heard: "+hosts[1]+", "+hosts[2]+"; ", hosts[1]+": connection ")
-	for _, m := range members {
-		wait.Go(func() { m.Stop(t.Context()) })
-	}
-	wait.Wait()
 }

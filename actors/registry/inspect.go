@@ -88,9 +88,6 @@ func (r *registry) beginListing(l *listing) {
 		Servers: r.serverSnapshots(l.of.server),
 	}
 	snap := l.snapshot
-	if r.cluster.Self != nil {
-		snap.Members = []messages.MemberSnapshot{r.cluster.Self()}
-	}
 	snap.Counters.Dropped, snap.Counters.LinesDropped = r.cfg.Events.Dropped()+r.cfg.Post.Dropped(), r.cfg.Logger.Dropped()
 	if r.cfg.Strays != nil {
 		snap.Counters.Strays = r.cfg.Strays()
@@ -100,6 +97,11 @@ func (r *registry) beginListing(l *listing) {
 	}
 	for _, n := range counts {
 		snap.Total += n
+	}
+	if r.cluster.Self != nil {
+		self := r.cluster.Self()
+		self.Sessions, self.Open, self.Cap = snap.Total, snap.Open, snap.Cap
+		snap.Members = []messages.MemberSnapshot{self}
 	}
 	if l.limit = min(l.of.limit, snap.Total); l.of.limit < 0 {
 		l.limit = snap.Total

@@ -1,6 +1,6 @@
 // Command operating runs agents on two MCP servers that misbehave, and reports to Prometheus
-// and OpenTelemetry what the supervisor does about it. The servers are in the program, on
-// loopback:
+// and OpenTelemetry what the supervisor does about it, which is that of the only member of a
+// cluster. The servers are in the program, on loopback:
 //
 //	go -C docs/operating run .
 //	go -C docs/operating run . -traces
@@ -34,6 +34,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
+	"github.com/mcpactor/mcpactor/cluster"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/supervisor/telemetry"
 	"github.com/mcpactor/mcpactor/tests/faults"
@@ -96,7 +97,7 @@ func (p program) run(ctx context.Context) (err error) {
 	defer restarting.Close()
 
 	quiet := actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) })
-	sup, stop, err := telemetry.Start(actor.NewActorSystem(quiet), supervisor.Config{
+	cfg, observe, err := telemetry.Instrument(supervisor.Config{
 		Servers:     []supervisor.Server{{Name: "faulty", URL: faulty.URL()}, {Name: "restarting", URL: restarting.URL()}},
 		MaxSessions: p.agents + p.agents/2, // each agent wants two
 		CallTimeout: 2 * time.Second,
@@ -105,10 +106,16 @@ func (p program) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		err = errors.Join(err, sup.Stop(context.WithoutCancel(ctx)))
-		stop()
-	}()
+	member, err := cluster.Start(ctx, actor.NewActorSystem(quiet), cluster.Config{Supervisor: cfg, InProcess: cluster.NewInProcess()})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, member.Stop(context.WithoutCancel(ctx))) }()
+	stop, err := observe(member.Supervisor())
+	if err != nil {
+		return err
+	}
+	defer stop()
 
 	listener, err := net.Listen("tcp", p.listen)
 	if err != nil {
@@ -125,7 +132,7 @@ func (p program) run(ctx context.Context) (err error) {
 	defer all.Wait()
 	all.Go(func() { p.restart(ctx, restarting) })
 	for i := range p.agents {
-		all.Go(func() { p.agent(ctx, sup.Client(), fmt.Sprint("conversation-", i)) })
+		all.Go(func() { p.agent(ctx, member.Client(), fmt.Sprint("conversation-", i)) })
 	}
 	<-ctx.Done()
 	return nil

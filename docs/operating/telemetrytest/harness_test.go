@@ -16,6 +16,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/supervisor/telemetry"
@@ -26,6 +27,7 @@ import (
 type harness struct {
 	*supervisor.Supervisor
 	t      *testing.T
+	system *actor.ActorSystem
 	script *faults.Script // the server "s"
 	spans  *tracetest.SpanRecorder
 	tracer *sdktrace.TracerProvider
@@ -45,7 +47,8 @@ func scenario(t *testing.T, cfg supervisor.Config, adapt func(*telemetry.Config)
 		}
 		quiet := actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) })
 		var err error
-		h.Supervisor, h.stop, err = telemetry.Start(actor.NewActorSystem(quiet), h.script.Config(cfg), to)
+		h.system = actor.NewActorSystem(quiet)
+		h.Supervisor, h.stop, err = telemetry.Start(h.system, h.script.Config(cfg), to)
 		require.NoError(t, err)
 		test(t, h)
 		h.end()
@@ -59,6 +62,11 @@ func (h *harness) end() {
 	synctest.Wait()
 	require.Len(h.t, h.spans.Ended(), len(h.spans.Started()), "every span ends")
 	time.Sleep(10 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
+}
+
+// join makes the supervisor one of a member of a cluster, which describes itself so.
+func (h *harness) join(as messages.MemberSnapshot) {
+	h.system.Root.Send(h.PID(), &protocol.Cluster{Self: func() messages.MemberSnapshot { return as }})
 }
 
 // call calls a tool of the script.
@@ -133,7 +141,7 @@ func kindOf(m metricdata.Metrics) string {
 	switch data := m.Data.(type) {
 	case metricdata.Histogram[float64]:
 		return "histogram"
-	case metricdata.Gauge[int64]:
+	case metricdata.Gauge[int64], metricdata.Gauge[float64]:
 		return "gauge"
 	case metricdata.Sum[int64]:
 		if !data.IsMonotonic {
@@ -157,6 +165,10 @@ func pointsOf(t *testing.T, m metricdata.Metrics) (points []point) {
 	case metricdata.Gauge[int64]:
 		for _, p := range data.DataPoints {
 			points = append(points, point{attributes(p.Attributes.ToSlice()), float64(p.Value), 0})
+		}
+	case metricdata.Gauge[float64]:
+		for _, p := range data.DataPoints {
+			points = append(points, point{attributes(p.Attributes.ToSlice()), p.Value, 0})
 		}
 	default:
 		require.Fail(t, "another kind of metric", "%s: %T", m.Name, data)

@@ -108,6 +108,16 @@ func TestMetricsSayWhatHasHappened(t *testing.T) {
 		close(release)
 		calls.Wait()
 
+		// The member of a cluster.
+		h.join(messages.MemberSnapshot{Fenced: "cut off", Refused: 2, View: 3, Lease: 1500 * time.Millisecond, Hop: 5 * time.Millisecond})
+		is(0, 0, "mcpactor.member.up", nil)
+		is(2, 0, "mcpactor.member.refused", nil)
+		is(3, 0, "mcpactor.member.view", nil)
+		is(1.5, 0, "mcpactor.member.lease", nil)
+		is(0.005, 0, "mcpactor.member.hop", nil)
+		h.join(messages.MemberSnapshot{View: 4})
+		is(1, 0, "mcpactor.member.up", nil)
+
 		// Eviction, and the end.
 		for _, scope := range []string{"b", "c"} {
 			_, err = h.call(t.Context(), scope, "add")

@@ -102,12 +102,13 @@ func (h *hosts) serve() (err error) {
 func (h *hosts) note() {
 	status := ""
 	if !h.host.Led() {
-		lacks, fresh := h.host.Lacks(), h.host.Fresh()
+		lacks, fresh, remedy := h.host.Lacks(), h.host.Fresh(), ""
 		switch {
 		case len(lacks)+len(fresh) < len(h.cfg.Hosts): // one has a log
 			if status = "more than half of the hosts that ran last must run, or the one that stopped last"; len(fresh) > 0 {
 				status += "; without a log: " + strings.Join(fresh, ", ")
 			}
+			remedy = "; if those machines or their directories are lost, stop all hosts, remove Config.Directory of each, and start them with Hosts that has only these"
 		case len(lacks) > 0:
 			status = "all hosts must start once"
 		default:
@@ -116,6 +117,7 @@ func (h *hosts) note() {
 		if len(lacks) > 0 {
 			status += "; not heard: " + strings.Join(lacks, ", ")
 		}
+		status += remedy
 	}
 	h.status.Store(&status)
 }

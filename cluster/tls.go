@@ -18,7 +18,7 @@ import (
 )
 
 // TLS has the files for mutual TLS between members, in PEM. They are read for each connection, so that they can be
-// replaced. While they are not valid, an error is logged, and the last valid ones are used.
+// replaced. While they are not valid, the last valid ones are used, and an error is logged whenever the reason changes.
 type TLS struct {
 	// CertFile and KeyFile are the certificate of this member and its key. The certificate needs the
 	// host of Config.Advertise as a subject alternative name, and the extended key usages
@@ -125,11 +125,22 @@ func (f *fileCredentials) current() (server, client credentials.TransportCredent
 	problem := ""
 	if server, client, err := f.files.load(f.host); err == nil {
 		f.server, f.client = server, client
-	} else if problem = err.Error(); problem != f.problem {
+	} else if problem = reasonOf(err); problem != f.problem {
 		f.logger.Error().Err(err).Msg("the new files of Config.TLS are not valid: the previous ones are still used")
 	}
 	f.problem = problem
 	return f.server, f.client
+}
+
+// reasonOf returns the text of an error without the details of a certificate that is not valid: that of one that has expired has
+// the current time.
+func reasonOf(err error) string {
+	var invalid x509.CertificateInvalidError
+	if errors.As(err, &invalid) {
+		invalid.Detail = ""
+		return invalid.Error()
+	}
+	return err.Error()
 }
 
 // ClientHandshake secures a connection to another member.

@@ -20,10 +20,17 @@ func (s *session) park(c actor.Context, k *contract.Call) {
 }
 
 // startParked runs parked calls, up to MaxInFlight. A call that waits for another call, or
-// for the annotations of its tool, stays parked. While the session is unheard, all do.
+// for the annotations of its tool, stays parked, and so does one whose deadline has passed. While the session is unheard, all do.
 func (s *session) startParked(c actor.Context) {
 	s.listen()
+	var now time.Time
 	for k := range s.parked.All() {
+		if now.IsZero() {
+			now = time.Now()
+		}
+		if !now.Before(k.ParkedUntil()) {
+			continue // timerFired is on its way
+		}
 		if s.running.Count >= s.limits.MaxInFlight {
 			return
 		}
@@ -46,7 +53,7 @@ func (s *session) startParked(c actor.Context) {
 			s.reply(c, k, k.AddReceipt(&messages.Ack{}))
 			continue
 		}
-		s.start(c, k)
+		s.start(c, k, now)
 	}
 }
 
@@ -61,7 +68,7 @@ func (s *session) runsAlready(k *contract.Call) bool {
 }
 
 // start runs a call on the connection.
-func (s *session) start(c actor.Context, k *contract.Call) {
+func (s *session) start(c actor.Context, k *contract.Call, now time.Time) {
 	ctx := &k.FirstCtx
 	if k.Ctx != nil { // a previous run may still read it
 		ctx = new(callctx.Context)
@@ -71,13 +78,13 @@ func (s *session) start(c actor.Context, k *contract.Call) {
 	k.Conn, k.Ctx, k.Generation = conn, ctx, s.generation
 	if k.Task == nil { // else the run follows what an earlier one has begun
 		if k.Runs++; k.Runs == 1 {
-			k.Answered.Waited = time.Since(k.Accepted)
+			k.Answered.Waited = now.Sub(k.Accepted)
 		} else {
 			s.report(&contract.CallReplayed{Of: s.registration, Op: k.Op, Attempt: k.Runs})
 		}
 	}
 	s.addRunning(k)
-	k.Hear(time.Now())
+	k.Hear(now)
 	if at, quiet := k.EndsAt(); quiet {
 		s.wakeBy(c, at)
 	}

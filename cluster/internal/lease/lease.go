@@ -166,16 +166,28 @@ type conn struct {
 	key    messages.Key
 }
 
-// Do runs the operation when the lease is held. If the term is over, the connection counts as broken, because the session may live
-// on another member.
+// LeastTime is how long before its deadline an operation that waits is given up. It was certainly not sent then. Sent so late,
+// it would most likely run without anybody who sees its result.
+const LeastTime = 50 * time.Millisecond
+
+// Do runs the operation when the lease is held, unless it has waited for that until LeastTime before its deadline. If the term is
+// over, the connection counts as broken, because the session may live on another member.
 func (c *conn) Do(ctx context.Context, op messages.Operation) (messages.Result, error) {
-	if c.term.held() || c.term.await(ctx) {
+	if c.term.held() {
+		return c.Conn.Do(ctx, op)
+	}
+	waits, cancel := ctx, context.CancelFunc(func() {})
+	if deadline, has := ctx.Deadline(); has {
+		waits, cancel = context.WithDeadline(ctx, deadline.Add(-LeastTime))
+	}
+	defer cancel()
+	if c.term.await(waits) && waits.Err() == nil {
 		return c.Conn.Do(ctx, op)
 	}
 	if c.term.over() {
 		return nil, &mcpbridge.Error{Class: mcpbridge.NotSent, Session: mcpbridge.Broken, Detail: ErrFenced.Error(), Err: ErrFenced}
 	}
-	e := mcpbridge.AsError(errors.Join(ctx.Err(), ErrFenced))
+	e := mcpbridge.AsError(errors.Join(waits.Err(), ErrFenced))
 	e.Sent, e.Detail = false, ErrFenced.Error()
 	return nil, e
 }

@@ -131,6 +131,36 @@ func (i *inner) Detach(context.Context) error {
 	return nil
 }
 
+// An operation that waits for the lease is sent if it has time left when the lease is back. Otherwise it is given up before its
+// deadline, at which its session would say that it may have run.
+func TestOperationIsNotSentWithoutTimeLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		back  time.Duration
+		calls int
+	}{"in time": {900 * time.Millisecond, 1}, "late": {970 * time.Millisecond, 0}, "too late": {time.Hour, 0}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l, in := New(2*time.Second, elapsed()), &inner{}
+				l.Renew(l.Now())
+				conn, err := l.Dialer(in, nil).Dial(t.Context(), mcpbridge.DialRequest{})
+				require.NoError(t, err)
+				time.Sleep(2 * time.Second) // synctest
+				back := time.AfterFunc(c.back, func() { l.Renew(l.Now()) })
+				defer back.Stop()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				_, err = conn.Do(ctx, &messages.Ping{})
+				require.Equal(t, c.calls, in.calls)
+				if c.calls == 0 {
+					require.NoError(t, ctx.Err(), "before the deadline")
+					require.Equal(t, mcpbridge.Deadline, mcpbridge.AsError(err).Class)
+					require.False(t, mcpbridge.AsError(err).MayHaveRun())
+				}
+			})
+		})
+	}
+}
+
 func TestFencedMemberClosesNoSessionThatAnotherOneMayHave(t *testing.T) {
 	saved, unsaved, nothing := &mcpbridge.Resume{SessionID: "saved"}, &mcpbridge.Resume{SessionID: "unsaved"}, func(*Lease) {}
 	renew := func(l *Lease) { l.Renew(l.Now()) }

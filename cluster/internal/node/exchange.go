@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/cluster/internal/lease"
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/messages"
@@ -29,6 +30,7 @@ type exchange struct {
 
 	history // on the members that had it before
 	tries   int
+	waited  bool // for an owner, or for its shard
 
 	to        *peer      // that it was given to, or nil
 	sent      *link.Sent // nil until it is encoded
@@ -72,6 +74,9 @@ func (x *exchange) waitEnd() time.Time {
 	}
 	return x.deadline
 }
+
+// isLate reports whether an exchange has waited until it has no time left in which it could be sent and answered.
+func (x *exchange) isLate() bool { return x.waited && time.Until(x.deadline) < lease.LeastTime }
 
 // waits reports whether an exchange has no owner to be sent to.
 func waits(x *exchange) bool { return x.to == nil }

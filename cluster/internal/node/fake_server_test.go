@@ -209,6 +209,8 @@ func (c *fakeConn) call(ctx context.Context, op *messages.CallTool, state *int) 
 		return textResult(text), nil
 	case "slow":
 		later = time.After(time.Second)
+	case "brief":
+		later = time.After(30 * time.Millisecond)
 	case "hang":
 	}
 	select {

@@ -57,6 +57,39 @@ func TestMembersWithoutAnAnswerOfTheWitnessAreFenced(t *testing.T) {
 	})
 }
 
+// The witness hangs, and answers again when calls that have waited have little time left. Those that are sent have enough of it for
+// an answer, and the others are told that they have certainly not run.
+func TestCallsThatHaveWaitedOutAHangAreNotSentWithoutTimeLeft(t *testing.T) {
+	inWorld(t, 2, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scopes := []string{w.scopeOf(a, 0), w.scopeOf(b, 0)}
+		for _, scope := range scopes {
+			a.send(call(scope, "count")).ok()
+		}
+		w.hang(true)
+		time.Sleep(leaseTime + time.Second/2)
+		require.False(t, a.lease.Held())
+		var all []*sent
+		for n := range 200 {
+			for _, scope := range scopes {
+				all = append(all, a.send(call(scope, "brief", within(time.Second+time.Duration(n)*5*time.Millisecond))))
+			}
+		}
+		time.Sleep(time.Second)
+		w.hang(false)
+		ran := 0
+		for _, p := range all {
+			if f, failed := p.reply().(*messages.Failure); failed {
+				require.False(t, f.MayHaveRun, "%v", f)
+			} else {
+				ran++
+			}
+		}
+		require.NotZero(t, ran)
+		require.Less(t, ran, len(all))
+	})
+}
+
 func TestAnotherMemberAtTheOwnAddressIsLogged(t *testing.T) {
 	inWorld(t, 2, nil, func(w *world) {
 		const message = "another member has the same address"

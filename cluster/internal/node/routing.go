@@ -1,6 +1,8 @@
 package node
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -118,6 +120,10 @@ func (r *routing) route(x *exchange) {
 		r.giveBack(x)
 	case r.place.isLast():
 		r.finish(x, r.failure(x.cmd, messages.CodeClosed, "this member has left the cluster"))
+	case x.isLate():
+		f := r.failure(x.cmd, messages.CodeUnavailable, cmp.Or(r.place.whyFenced(), "it waited until it had no time left"))
+		f.Cause = context.DeadlineExceeded
+		r.finish(x, f)
 	case own:
 		r.routeHere(x, number)
 	case owner == nil || owner.silent():
@@ -178,6 +184,7 @@ func (r *routing) wait(x *exchange) {
 	if r.giveUpList(x) {
 		return
 	}
+	x.waited = true
 	of := r.byKey[x.key]
 	if of.retry == nil {
 		x.tries++

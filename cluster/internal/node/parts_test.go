@@ -183,7 +183,7 @@ func TestCallThatMayHaveRunIsNotTakenBackWhenItMayWaitNoLonger(t *testing.T) {
 func TestCommandOfAnotherMemberWaitsUntilItsShardIsServed(t *testing.T) {
 	p := newParts(t)
 	p.own = true
-	op := &messages.CallTool{Header: messages.Header{Key: messages.Key{Server: "s", Scope: "c"}, ID: "1"}, Params: &mcp.CallToolParams{Name: "t"}}
+	op := &messages.CallTool{Header: messages.Header{Key: messages.Key{Server: "s", Scope: "c"}, ID: "1", Deadline: time.Now().Add(time.Minute)}, Params: &mcp.CallToolParams{Name: "t"}}
 	shard := ShardOf(op.Key, p.cfg.Shards)
 	p.serving.serve(p.other, 7, op, history{})
 	require.Empty(t, p.supervisor.got)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/cluster"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
@@ -27,13 +28,22 @@ func memory() float64 {
 }
 
 // BenchmarkIdle lets members idle for a second for each operation. It reports the memory of all
-// members, and the CPU time that they take for heartbeats and gossip.
+// members, and the CPU time that they take for heartbeats and leases. The witness is a value in the process, or the hosts, which
+// write to their directories.
 func BenchmarkIdle(b *testing.B) {
-	for _, lease := range []time.Duration{2 * time.Second, 200 * time.Millisecond} {
-		for _, n := range []int{1, 2, 4, 8} {
-			b.Run(fmt.Sprintf("lease=%v/members=%d", lease, n), func(b *testing.B) {
+	for _, c := range []struct {
+		witness string
+		start   func(*testing.B, int, route, time.Duration) []*cluster.Member
+		lease   time.Duration
+		members []int
+	}{
+		{"process", clusterOf, 2 * time.Second, []int{1, 2, 4, 8}}, {"process", clusterOf, 200 * time.Millisecond, []int{1, 2, 4, 8}},
+		{"hosts", clusterOfHosts, 2 * time.Second, []int{3, 8}},
+	} {
+		for _, n := range c.members {
+			b.Run(fmt.Sprintf("witness=%s/lease=%v/members=%d", c.witness, c.lease, n), func(b *testing.B) {
 				before := memory()
-				members := clusterOf(b, n, overNothing(5), lease)
+				members := c.start(b, n, overNothing(5), c.lease)
 				for _, m := range members { // every member has written to every other one
 					for i := range 2 * n {
 						_, err := call(b.Context(), m.Client(), scope(i))

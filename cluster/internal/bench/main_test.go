@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/cluster"
+	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -174,6 +176,30 @@ func clusterOf(b *testing.B, n int, r route, lease time.Duration) []*cluster.Mem
 	for i := range n {
 		members = append(members, joins(b, hub, r, fmt.Sprint("member-", i), lease))
 	}
+	know(b, members)
+	return members
+}
+
+// clusterOfHosts is clusterOf for members that are the witness themselves.
+func clusterOfHosts(b *testing.B, n int, r route, lease time.Duration) []*cluster.Member {
+	var hosts []string
+	for range n {
+		addr, err := clusterapi.FreeAddr("127.0.0.1")
+		require.NoError(b, err)
+		hosts = append(hosts, addr)
+	}
+	members, dir := make([]*cluster.Member, n), b.TempDir()
+	var wait sync.WaitGroup
+	for i, host := range hosts {
+		wait.Go(func() {
+			m, err := cluster.Start(b.Context(), newSystem(), cluster.Config{Supervisor: r.config(), Listen: host, Hosts: hosts, Directory: dir, Lease: lease})
+			if members[i] = m; err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	require.False(b, b.Failed())
 	know(b, members)
 	return members
 }

@@ -31,13 +31,13 @@ func (cs *controls) attach(ctx context.Context, at *endpoint, req attempt) (*con
 		return c, nil
 	case v == doubt.Dead && e == nil:
 		go c.endQuietly() // the dial does not wait for it
-		c.discard()
+		c.discard() //nolint:errcheck // a session that was to be resumed stays
 		if second := cs.adopt(ctx, at, req); second != nil {
 			return second, nil
 		}
 		return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbridge.Present, Detail: "the session has expired, and the next one was not opened in time"}
 	}
-	c.discard()
+	c.discard() //nolint:errcheck // as above
 	return nil, e
 }
 

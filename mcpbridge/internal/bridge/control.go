@@ -31,7 +31,7 @@ type control struct {
 
 // end ends the second session.
 func (k *control) end() {
-	k.conn.discard()
+	k.conn.discard() //nolint:errcheck // nobody waits for it
 	k.ended()
 }
 

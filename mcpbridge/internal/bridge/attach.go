@@ -31,7 +31,7 @@ func (cs *controls) attach(ctx context.Context, at *endpoint, req attempt) (*con
 		return c, nil
 	case v == doubt.Dead && e == nil:
 		go c.endQuietly() // the dial does not wait for it
-		c.discard() //nolint:errcheck // a session that was to be resumed stays
+		c.discard()       //nolint:errcheck // a session that was to be resumed stays
 		if second := cs.adopt(ctx, at, req); second != nil {
 			return second, nil
 		}

@@ -52,9 +52,11 @@ func (s *session) initialize(req *http.Request) (*http.Response, error) {
 		return resp, err
 	case <-req.Context().Done():
 	}
-	if !ex.MayHaveReached() {
-		cancel()
-	}
+	time.AfterFunc(abandonedTimeout, func() { // not at once: a connection may just be there
+		if !ex.MayHaveReached() {
+			cancel()
+		}
+	})
 	time.AfterFunc(max(abandonedTimeout, s.ConnectTimeout-time.Since(began)), cancel)
 	go func() {
 		defer context.AfterFunc(s.Life, cancel)()

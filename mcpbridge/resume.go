@@ -53,7 +53,8 @@ type Record struct {
 	Resume
 	// Generation is the generation of the session.
 	Generation uint64 `json:"generation"`
-	// List is what a server has listed, in the record of a [ListKey], which has no session.
+	// List is what a server has listed, or what is known of the protocols it speaks, in the record of a [ListKey], which
+	// has no session.
 	List json.RawMessage `json:"list,omitempty"`
 	// Call is a call of a toolset that waits for an approval, in the record of a [CallKey], which has
 	// no session.

@@ -110,8 +110,8 @@ type Config struct {
 	// EventStream. Its mailbox is not bounded. Defaults to nil.
 	Subscriber *actor.PID
 
-	// Store keeps MCP sessions over streamable HTTP, the generations of all keys, and the lists
-	// that scopes share, see [messages.Listing], across restarts of this process. After a restart an MCP session is resumed if its
+	// Store keeps MCP sessions over streamable HTTP, the generations of all keys, the lists that scopes share, see
+	// [messages.Listing], and which commands do not answer server/discover, across restarts of this process. After a restart an MCP session is resumed if its
 	// server still has it; otherwise it has expired. See package resume. The caller closes
 	// the store after Stop. Running supervisors must not share a store. Defaults to nil:
 	// nothing is kept.

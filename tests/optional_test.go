@@ -348,11 +348,7 @@ func TestRequestsOfOurOwnThatAServerInMemoryRefusesChangeNoCall(t *testing.T) {
 						session.Close()
 					}
 					p.ask()
-					limit := time.Second
-					if method == "server/discover" && code == 0 {
-						limit = 5 * time.Second
-					}
-					p.requireOutcomes("1 2 tools 1 2 tools", limit)
+					p.requireOutcomes("1 2 tools 1 2 tools", time.Second)
 					h.stopAndVerify()
 				})
 			})

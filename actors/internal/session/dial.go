@@ -173,7 +173,7 @@ func (s *session) dialRequest(c actor.Context) mcpbridge.DialRequest {
 	system, self, key := c.ActorSystem(), &s.mailbox, s.key
 	events, heard := s.cfg.Events, make(contract.OnTheirWay, contract.MaxOnTheirWay)
 	req := mcpbridge.DialRequest{
-		Key: key, Roots: s.settings.Roots, Capabilities: s.bind.Capabilities, Stderr: &s.tail.stderr,
+		Key: key, Roots: s.settings.Roots, Capabilities: s.bind.Capabilities, Stderr: &s.tail.stderr, Store: s.cfg.Store,
 		Down: func(e *mcpbridge.Error) { self.PostUserMessage(&disconnected{s, e}) },
 		Heard: func(n messages.Notification, of messages.Operation) {
 			if !heard.Add() {

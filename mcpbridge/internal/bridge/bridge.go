@@ -193,6 +193,7 @@ func (b *Bridge) dialAt(ctx context.Context, at *endpoint, req mcpbridge.DialReq
 		return nil, err
 	}
 	defer at.release()
+	at.dialect.recall(ctx, at.record(req.Store))
 	credentials, err := at.credentials(ctx, req.Key)
 	shown := at.fingerprintWith(fingerprint(ctx, credentials, err))
 	if req.Refused != nil && fingerprintIn(req.Refused) == shown {

@@ -35,6 +35,8 @@ type handler interface {
 	verbatim(mcp.Params) json.RawMessage
 	// currentRoots returns the roots of the session, or nil if the server has to ask for them.
 	currentRoots() *messages.SetRoots
+	// discover sends server/discover, with send, and may give it up.
+	discover(ctx context.Context, send func(context.Context) (mcp.Result, error)) (mcp.Result, error)
 	// introduction returns the further parameters of initialize, and where to keep the result as it came, or nil.
 	introduction() (further map[string]json.RawMessage, keep *json.RawMessage)
 	// logLevel returns the log level that requests name, or nothing.
@@ -69,6 +71,10 @@ func (nobody) logLevel() string                                             { re
 func (nobody) carriesParams() bool                                          { return false }
 func (nobody) isModern() bool                                               { return false }
 func (nobody) followsTasks() bool                                           { return false }
+func (nobody) discover(ctx context.Context, send func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
+	return send(ctx)
+}
+
 func (nobody) ask(context.Context, messages.Request) messages.Answer {
 	return &messages.Refusal{Reason: "nobody is there who could answer"}
 }
@@ -286,8 +292,11 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		if trace := messages.TraceOf(ctx); trace.Parent != "" && req.GetParams() != nil {
 			addTrace(req.GetParams(), trace)
 		}
-		if method == rpc.MethodInitialize {
+		switch method {
+		case rpc.MethodInitialize:
 			return initialize(ctx, next, req)
+		case rpc.MethodDiscover:
+			return h.discover(ctx, func(ctx context.Context) (mcp.Result, error) { return next(ctx, method, req) })
 		}
 		if ex.ProgressToken != "" {
 			if params, ok := req.GetParams().(mcp.RequestParams); ok {

@@ -38,6 +38,9 @@ type conn struct {
 	doubts   doubts
 	seconds  seconds
 
+	discovery atomic.Int32 // a discovery
+	record    *record      // of the dialect
+
 	wroteText atomic.Bool // the server has written text that is no message
 
 	asked atomic.Int32 // requests of the server that are not answered yet

@@ -92,6 +92,12 @@ Backpressure.Barrier puts behind notifications shows by its answer when the SDK 
 turns (outbound.Poster). A server that accepts no answer for 30 s, while nothing is read from it, loses its connection; over
 streamable HTTP it loses only the stream.
 
+# The handshake
+
+The SDK asks a server with server/discover which protocols it speaks, and goes on with initialize after an error.
+conn.discover makes up that error for a server without a URL that has read the request and is silent. opener.open starts a
+process again that has read the request and exited. dialect.go remembers both, and the store keeps them for later processes.
+
 # A configuration for each key
 
 A server with PerKey has one derived endpoint for each distinct result of that function. Keys with the same result share

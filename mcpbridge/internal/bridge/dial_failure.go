@@ -26,7 +26,7 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *wire.Exchange, 
 	switch e.Class {
 	case mcpbridge.Invalid, mcpbridge.ServerError, mcpbridge.Protocol, mcpbridge.Expired:
 		if e.Status == 0 || e.Server != mcpbridge.Absent { // the server itself has refused, and not a front
-			c.at.unlearn()
+			c.at.dialect.unlearn()
 		}
 	}
 	switch {

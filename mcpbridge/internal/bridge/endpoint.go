@@ -12,22 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/doubt"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 	"github.com/mcpactor/mcpactor/messages"
-)
-
-const (
-	// protocolLegacy is the version that a server which ignores server/discover is asked for.
-	protocolLegacy = "2025-11-25"
-	// legacyFor is how long the bridge remembers that a server speaks only older protocols. A newer
-	// version of the server may speak more.
-	legacyFor = time.Hour
 )
 
 // endpoint is a server, with what its sessions share.
@@ -57,14 +47,6 @@ type derivedEndpoints struct {
 	endpoints map[string]*endpoint // by [resultOf]
 }
 
-// dialect is what is known of the protocols that a server speaks.
-type dialect struct {
-	mu     sync.Mutex
-	legacy bool      // the server speaks only protocols that are older than server/discover
-	known  string    // the name and version of the server that was asked
-	asked  time.Time // when it was asked
-}
-
 func newEndpoint(config mcpbridge.Server) *endpoint {
 	at := &endpoint{Server: config, dialect: new(dialect)}
 	at.newest = newTransport(&at.Server)
@@ -85,16 +67,21 @@ func (at *endpoint) transport() transport.Server {
 
 // version returns the protocol version to request; empty is the newest.
 func (at *endpoint) version(resume *mcpbridge.Resume) string {
-	d := at.dialect
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	switch {
 	case resume != nil:
 		return resume.Server.ProtocolVersion
-	case at.ProtocolVersion == "" && (d.legacy && time.Since(d.asked) < legacyFor || at.transport().SpeaksOldProtocolsOnly()):
+	case at.ProtocolVersion == "" && (at.dialect.isOld() || at.transport().SpeaksOldProtocolsOnly()):
 		return protocolLegacy
 	}
 	return at.ProtocolVersion
+}
+
+// record returns the record of the dialect of a command in a store, whose key tells nothing about the command, or nil.
+func (at *endpoint) record(store mcpbridge.Store) *record {
+	if store == nil || at.Command == "" {
+		return nil
+	}
+	return &record{store, mcpbridge.ListKey(at.Name, "protocol "+fingerprintOf(fmt.Sprintf("%q %q", at.Command, at.Args)))}
 }
 
 // controlPace limits how often the sessions of an endpoint open controls while only a front answers.
@@ -123,39 +110,6 @@ func (p *controlPace) opened(ok bool) {
 	p.failed = !ok
 }
 
-// setLegacy remembers that the server ignored server/discover.
-func (at *endpoint) setLegacy() {
-	d := at.dialect
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.legacy, d.asked = true, time.Now()
-}
-
-// learn remembers whether a server speaks only older protocols. Then later sessions do not send
-// server/discover first. Another server, or another version of it, is asked again.
-func (at *endpoint) learn(requested string, server *mcp.InitializeResult) {
-	d := at.dialect
-	var who string
-	if server.ServerInfo != nil {
-		who = server.ServerInfo.Name + " " + server.ServerInfo.Version
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.legacy = server.ProtocolVersion <= protocolLegacy && (requested == "" || d.known == "" || d.known == who)
-	d.known = who
-	if requested == "" {
-		d.asked = time.Now()
-	}
-}
-
-// unlearn forgets what learn has remembered, because the server has refused.
-func (at *endpoint) unlearn() {
-	d := at.dialect
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.legacy = false
-}
-
 // forget forgets all that was found out about the server.
 func (at *endpoint) forget() {
 	at.usesOlder.Store(false)
@@ -169,13 +123,6 @@ func (at *endpoint) forget() {
 	for _, derived := range at.derived.endpoints {
 		derived.forget()
 	}
-}
-
-// forget forgets what is known of the protocols.
-func (d *dialect) forget() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.legacy, d.known, d.asked = false, "", time.Time{}
 }
 
 // credentials returns the credentials of a key.

@@ -14,12 +14,12 @@ func TestForgetForgetsWhichProtocolsAndTransportsAServerSpeaks(t *testing.T) {
 	defer b.Close()
 	at := b.servers["s"]
 	at.usesOlder.Store(true)
-	at.dialect.legacy, at.dialect.known, at.dialect.asked = true, "s 1", time.Now()
+	at.dialect.facts = facts{Legacy: true, Known: "s 1", Asked: time.Now().Unix()}
 	require.Equal(t, protocolLegacy, at.version(nil))
 	b.Forget("unknown")
 	require.Equal(t, protocolLegacy, at.version(nil))
 	b.Forget("s")
 	require.Empty(t, at.version(nil), "the newest is tried first")
 	require.Same(t, at.newest, at.transport())
-	require.Empty(t, at.dialect.known)
+	require.Empty(t, at.dialect.facts)
 }

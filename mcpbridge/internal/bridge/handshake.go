@@ -19,8 +19,6 @@ import (
 )
 
 const (
-	// discoverTimeout is how long a server that has read server/discover may take to answer it.
-	discoverTimeout = 5 * time.Second
 	// connectTimeout bounds the opening of a second session if the dial of the first had no deadline.
 	connectTimeout = 30 * time.Second
 	// olderTimeout bounds the attempt over the older transport after the server has refused the newer one.
@@ -69,38 +67,39 @@ func (o *opener) dial(ctx context.Context, at *endpoint, req attempt) (*conn, *m
 	return nil, e
 }
 
-// errSilent is the reason why abortIfSilent aborts a handshake.
-var errSilent = errors.New("the server does not answer server/discover")
-
-// open opens a session. If the server ignores server/discover, open remembers that, and tries again without it.
+// open opens a session. If that fails because of server/discover, open tries again in another way.
 func (o *opener) open(ctx context.Context, at *endpoint, req attempt) (*conn, *mcpbridge.Error) {
-	c, e := o.shakeHands(ctx, at, req)
-	if e != nil && ctx.Err() == nil && errors.Is(e, errSilent) && at.version(req.Resume) == "" {
-		at.setLegacy()
-		return o.shakeHands(ctx, at, req)
+	c, again, e := o.shakeHands(ctx, at, req)
+	if !again {
+		return c, e
+	}
+	c, _, e = o.shakeHands(ctx, at, req)
+	if e != nil && at.URL == "" { // initialize ends the process as well
+		at.dialect.unlearn()
 	}
 	return c, e
 }
 
-// shakeHands opens a session with one handshake.
-func (o *opener) shakeHands(ctx context.Context, at *endpoint, req attempt) (*conn, *mcpbridge.Error) {
+// shakeHands opens a session with one handshake. again is true if that has failed because of server/discover.
+func (o *opener) shakeHands(ctx context.Context, at *endpoint, req attempt) (c *conn, again bool, e *mcpbridge.Error) {
 	connecting, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
-	c := o.prepare(ctx, at, req)
+	c = o.prepare(ctx, at, req)
 	ex := c.newExchange(c.Cut)
 	ex.WithValues(ctx)
 	c.dialing.Store(&handshake{abort, ex})
 
 	err := o.connect(connecting, c, req)
 	if err == nil {
-		return c, nil
+		return c, false, nil
 	}
-	e := c.explainDial(ctx, context.Cause(connecting), ex, err)
+	e = c.explainDial(ctx, context.Cause(connecting), ex, err)
+	again = ctx.Err() == nil && c.failedAtDiscovery(ex, e)
 	if c.discard() != nil {
 		failed := *e // which may be shared
 		failed.Left, e = c, &failed
 	}
-	return nil, e
+	return nil, again, e
 }
 
 // connect makes the connection of a session, and does the handshake.
@@ -112,7 +111,9 @@ func (o *opener) connect(connecting context.Context, c *conn, req attempt) error
 	c.link = link
 	stop := context.AfterFunc(connecting, c.giveUp)
 	defer stop()
-	go c.abortIfSilent(connecting)
+	if c.at.URL != "" {
+		go c.abortIfSilent(connecting)
+	}
 
 	version := c.at.version(req.Resume)
 	c.cs, err = c.client.Connect(connectContext{c.Cut, c}, link.SDK(), &mcp.ClientSessionOptions{ProtocolVersion: version})
@@ -137,7 +138,8 @@ func (o *opener) connect(connecting context.Context, c *conn, req attempt) error
 		return &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: redact.Describe(ended, c.secrets()...)}
 	}
 	if req.Resume == nil && c.Discovery.IsConclusive() {
-		c.at.learn(version, c.info.Server)
+		c.at.dialect.learn(version, discovery(c.discovery.Load()), c.info.Server)
+		c.at.dialect.remember(connecting, c.record)
 	}
 	return nil
 }
@@ -156,7 +158,7 @@ func (o *opener) clientFor(at *endpoint, capabilities *mcp.ClientCapabilities) *
 
 // prepare returns a session that is not open yet.
 func (o *opener) prepare(ctx context.Context, at *endpoint, req attempt) *conn {
-	c := &conn{at: at, client: o.clientFor(at, req.Capabilities), key: req.Key, identity: identityOf(req.credentials), seconds: o.seconds}
+	c := &conn{at: at, client: o.clientFor(at, req.Capabilities), key: req.Key, identity: identityOf(req.credentials), seconds: o.seconds, record: at.record(req.Store)}
 	at.acquire()
 	c.Cut, c.cancel = context.WithCancel(context.Background())
 	c.Session.Resume, c.Credentials, c.Strays, c.Watcher = req.Resume, req.credentials, o.strays, c
@@ -195,26 +197,6 @@ func (k connectContext) Value(key any) any {
 		return &wire.Exchange{Context: k.Context, Owner: k.conn}
 	}
 	return k.Context.Value(key)
-}
-
-// abortIfSilent aborts the handshake if the server has read server/discover and does not answer it. A server that is
-// slow to start has not read it yet.
-func (c *conn) abortIfSilent(connecting context.Context) {
-	tick := time.NewTicker(discoverTimeout / 5)
-	defer tick.Stop()
-	for quiet := 0; quiet < 5; {
-		select {
-		case <-connecting.Done():
-			return
-		case <-tick.C:
-			if c.Discovery.IsUnanswered() && c.link.HasRead() {
-				quiet++
-			}
-		}
-	}
-	if h := c.dialing.Load(); h != nil {
-		h.abort(&mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: errSilent.Error(), Err: errSilent})
-	}
 }
 
 // giveUp cuts a handshake.

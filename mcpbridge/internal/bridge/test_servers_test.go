@@ -51,14 +51,21 @@ var testServers = map[string]func(){
 		io.Copy(io.Discard, os.Stdin)
 	},
 	"quitter": func() { // exits before the last request of the handshake
-		answerNext(`"error":{"code":-32601,"message":"no such method"}`)
+		if id, method := readNext(); method == rpc.MethodDiscover {
+			answer(id, `"error":{"code":-32601,"message":"no such method"}`)
+		}
 		os.Exit(4)
 	},
 	"waverer": func() { // exits after the handshake
-		answerNext(`"error":{"code":-32601,"message":"no such method"}`)
-		answerNext(`"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}`)
+		id, method := readNext()
+		if method == rpc.MethodDiscover {
+			answer(id, `"error":{"code":-32601,"message":"no such method"}`)
+			id, _ = readNext()
+		}
+		answer(id, `"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}`)
 		os.Exit(4)
 	},
+	"discovered": serveDiscovered,
 	"picky": func() { // reads a call up to the newline, or up to the closing brace, and exits
 		answerNext(`"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"x","version":"1"}}`)
 		var call []byte
@@ -73,12 +80,23 @@ var testServers = map[string]func(){
 }
 
 // answerNext answers the next request.
-func answerNext(answer string) {
+func answerNext(outcome string) {
+	id, _ := readNext()
+	answer(id, outcome)
+}
+
+// readNext reads the next message.
+func readNext() (id json.RawMessage, method string) {
 	var line []byte
 	for b := make([]byte, 1); b[0] != '\n'; line = append(line, b[0]) {
 		os.Stdin.Read(b)
 	}
-	printLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, rpc.Parse(line).ID, answer))
+	msg := rpc.Parse(line)
+	return msg.ID, msg.Method
+}
+
+func answer(id json.RawMessage, outcome string) {
+	printLine(fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,%s}`, id, outcome))
 }
 
 func printLine(words ...any) { fmt.Println(words...) }

@@ -206,6 +206,12 @@ func (p *process) neverRead(offset int64) bool {
 	return p.isOver() && p.unread >= 0 && offset > p.input.Written()-p.unread
 }
 
+// endedAfterReading reports whether the process has ended, and had read some of its input, or may have. It waits for the end
+// as isOver does.
+func (p *process) endedAfterReading() bool {
+	return p.isOver() && p.unread < p.input.Written()
+}
+
 // isOver waits up to endWait for the end of the process, and reports whether it has ended and was reaped.
 func (p *process) isOver() bool {
 	select {

@@ -58,6 +58,12 @@ func (c *conn) NeverRead(ex *wire.Exchange) bool {
 	return !begun && c.process.neverRead(end)
 }
 
+// EndedAfterReading reports whether the process has ended, not because of what it wrote, and had read some of its input.
+func (c *conn) EndedAfterReading() bool {
+	ended := c.Ended()
+	return (ended == nil || wire.IsEndOfStream(ended)) && c.process.endedAfterReading()
+}
+
 // DescribeEnd returns how the process ended, and its last output: to stderr, and text to stdout.
 func (c *conn) DescribeEnd() (detail, quote string) {
 	detail, quote = c.process.describeEnd()

@@ -101,5 +101,6 @@ func (*conn) HasRead() bool                       { return true }
 func (*conn) Ended() error                        { return nil }
 func (*conn) DescribeEnd() (detail, quote string) { return "", "" }
 func (*conn) NeverRead(*wire.Exchange) bool       { return false }
+func (*conn) EndedAfterReading() bool             { return false }
 func (*conn) Closing()                            {}
 func (*conn) Kill()                               {}

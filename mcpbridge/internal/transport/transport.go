@@ -72,6 +72,9 @@ type Conn interface {
 	// NeverRead reports whether the server has ended without reading the last request of
 	// the exchange. It may wait for a moment.
 	NeverRead(*wire.Exchange) bool
+	// EndedAfterReading reports whether the server is a process that has ended by itself, and had read some of its input.
+	// It may wait for a moment.
+	EndedAfterReading() bool
 	// Secrets returns what no text about the session may contain.
 	Secrets() []string
 
@@ -155,6 +158,9 @@ func (ConnDefaults) DescribeEnd() (detail, quote string) { return "", "" }
 
 // NeverRead returns false.
 func (ConnDefaults) NeverRead(*wire.Exchange) bool { return false }
+
+// EndedAfterReading returns false.
+func (ConnDefaults) EndedAfterReading() bool { return false }
 
 // MayRefuseSession returns true.
 func (ConnDefaults) MayRefuseSession() bool { return true }

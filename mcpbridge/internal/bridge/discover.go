@@ -1,0 +1,109 @@
+package bridge
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+const (
+	// discoverTimeout is how long a server with a URL may take to answer server/discover.
+	discoverTimeout = 5 * time.Second
+	// discoverSilence is how long any other server may take that has read server/discover. Then the same process is sent
+	// initialize.
+	discoverSilence = 400 * time.Millisecond
+)
+
+// errSilent is the reason why a handshake is aborted, or server/discover given up.
+var errSilent = errors.New("the server does not answer server/discover")
+
+// abortIfSilent aborts the handshake if the server has not answered server/discover in time. The SDK cannot go on with
+// initialize over HTTP, where the request for server/discover is still open.
+func (c *conn) abortIfSilent(connecting context.Context) {
+	if !c.awaitSilence(connecting, discoverTimeout) {
+		return
+	}
+	if h := c.dialing.Load(); h != nil {
+		h.abort(&mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: errSilent.Error(), Err: errSilent})
+	}
+}
+
+// awaitSilence waits until the server has been silent for d after it had read server/discover, and reports whether it was. A
+// server that is slow to start has not read it yet.
+func (c *conn) awaitSilence(ctx context.Context, d time.Duration) bool {
+	const steps = 10
+	tick := time.NewTicker(d / steps)
+	defer tick.Stop()
+	for quiet := 0; quiet < steps; {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+			if c.Discovery.IsUnanswered() && c.link.HasRead() {
+				quiet++
+			}
+		}
+	}
+	return true
+}
+
+// discover sends server/discover. If a server without a URL is silent, discover gives the request up. Then the SDK sends
+// initialize to the same process. A result that still comes says what to ask for at the next start.
+func (c *conn) discover(ctx context.Context, send func(context.Context) (mcp.Result, error)) (result mcp.Result, err error) {
+	if c.at.URL != "" {
+		return send(ctx)
+	}
+	c.discovery.Store(int32(undiscovered))
+	patience := discoverSilence
+	if c.at.dialect.isLate() {
+		patience = max(patience, c.ConnectTimeout/2)
+	}
+	waiting, stop := context.WithCancel(ctx)
+	answered := make(chan struct{})
+	ctx = wire.InExchange(ctx, c.newExchange(c.Cut)) // that of the handshake is for initialize
+	go func() {
+		defer stop()
+		defer close(answered)
+		result, err = guard.Call(func() (mcp.Result, error) { return send(ctx) })
+		if err == nil && speaksNewer(result) && !c.discovery.CompareAndSwap(int32(undiscovered), int32(discovered)) {
+			c.discovery.Store(int32(discoveredLate))
+			c.at.dialect.setLate()
+			c.at.dialect.remember(ctx, c.record)
+		}
+	}()
+	if c.awaitSilence(waiting, patience) && c.discovery.CompareAndSwap(int32(undiscovered), int32(silent)) {
+		return nil, errSilent
+	}
+	<-answered
+	return result, err
+}
+
+// speaksNewer reports whether a result of server/discover has a version that initialize does not have.
+func speaksNewer(result mcp.Result) bool {
+	found, ok := result.(*mcp.DiscoverResult)
+	return ok && slices.ContainsFunc(found.SupportedVersions, func(version string) bool { return version > protocolLegacy })
+}
+
+// failedAtDiscovery reports whether a handshake has failed because of server/discover, and remembers that: it was not answered,
+// it has ended the process, or it was answered too late. It may wait for a moment.
+func (c *conn) failedAtDiscovery(ex *wire.Exchange, e *mcpbridge.Error) bool {
+	how := discovery(c.discovery.Load())
+	switch {
+	case how == discoveredLate:
+		return true
+	case errors.Is(e, errSilent):
+		c.at.dialect.setLegacy(false)
+		return true
+	case (how == undiscovered || how == silent) && !ex.IsAnswered() && c.link.EndedAfterReading():
+		c.at.dialect.setLegacy(true)
+		return true
+	}
+	return false
+}

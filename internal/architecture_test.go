@@ -44,6 +44,7 @@ var imports = []struct{ of, may string }{
 	// What several rooms share, and what needs nothing of them.
 	{"internal/caller internal/dispatch internal/door internal/freeport internal/guard internal/nearest internal/schedule", ""},
 	{"internal/mcpserver internal/schemas internal/visible internal/wellformed", ""},
+	{"internal/oauthresource", "internal/visible"},
 	{"internal/relay", "internal/dispatch"},
 
 	// What is said.
@@ -54,7 +55,7 @@ var imports = []struct{ of, may string }{
 
 	// The bridge knows nothing of actors, and its contract nothing of the rooms below it.
 	{"mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/identity", ""},
-	{"mcpbridge", "messages internal/guard internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/identity"},
+	{"mcpbridge", "messages internal/guard internal/oauthresource internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/identity"},
 	{"mcpbridge/internal/redact", "mcpbridge internal/guard internal/visible"},
 	{"mcpbridge/internal/rpc", "internal/wellformed"},
 	{"mcpbridge/internal/wire", "mcpbridge messages internal/caller internal/guard mcpbridge/internal/redact mcpbridge/internal/rpc"},

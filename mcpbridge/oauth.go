@@ -7,9 +7,11 @@ import (
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
 	"golang.org/x/oauth2"
 
 	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/internal/oauthresource"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/challenge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -42,6 +44,10 @@ type authorization struct {
 // bearer token. Call OAuth once for each handler. As the value of [Server.Auth], the
 // credentials are used for all keys of the server. An [Authenticator] may also return them,
 // for the keys that share a login.
+//
+// For the handlers of the SDK, the metadata of the resource (RFC 9728) are looked for with [http.DefaultClient], since these
+// handlers take only metadata that name the URL of the server, byte for byte. Metadata count if they name the origin of the
+// URL and the beginning of its path.
 func OAuth(h auth.OAuthHandler) *OAuthCredentials {
 	return &OAuthCredentials{handler: h, turn: make(chan struct{}, 1)}
 }
@@ -193,7 +199,7 @@ func (o *OAuthCredentials) authorize(wanted context.Context, a *authorization, r
 		if lacksScopes && !o.scopes.Add(scopes, accessOf(token)) {
 			return none, errors.New("the missing scopes were asked for before")
 		}
-		err = o.handler.Authorize(wanted, req, resp)
+		err = o.callHandler(wanted, req, resp)
 		o.mu.Lock()
 		o.last = nil
 		o.mu.Unlock()
@@ -203,6 +209,15 @@ func (o *OAuthCredentials) authorize(wanted context.Context, a *authorization, r
 		}
 		return none, err
 	})
+}
+
+// callHandler calls Authorize of the handler. Those of the SDK get help with metadata that they would not take.
+func (o *OAuthCredentials) callHandler(ctx context.Context, req *http.Request, resp *http.Response) error {
+	switch o.handler.(type) {
+	case *auth.AuthorizationCodeHandler, *extauth.ClientCredentialsHandler:
+		return oauthresource.Authorize(ctx, http.DefaultClient, o.handler, req, resp)
+	}
+	return o.handler.Authorize(ctx, req, resp)
 }
 
 // accessOf returns the text of a token, or nothing for nil.

@@ -2,6 +2,7 @@ package login
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ type scripted struct {
 	*httptest.Server
 	authorization string // the endpoint, or empty for its own
 	registration  string // the answer, or empty for a good one
+	resource      string // that the metadata name, or empty for the URL of the MCP server
 	answer        func(w http.ResponseWriter, form url.Values)
 
 	mu    sync.Mutex
@@ -44,7 +46,7 @@ func newScripted(t *testing.T) *scripted {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/.well-known/oauth-protected-resource/mcp", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, 200, map[string]any{"resource": s.url(), "authorization_servers": []string{s.URL}, "scopes_supported": []string{"read", "write"}})
+		reply(w, 200, map[string]any{"resource": cmp.Or(s.resource, s.url()), "authorization_servers": []string{s.URL}, "scopes_supported": []string{"read", "write"}})
 	})
 	mux.HandleFunc("/.well-known/oauth-authorization-server", func(w http.ResponseWriter, _ *http.Request) {
 		endpoint := s.URL + "/authorize"

@@ -17,6 +17,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
+
+	"github.com/mcpactor/mcpactor/internal/oauthresource"
 )
 
 // authorization is a login that a person is asked for, in a browser.
@@ -84,7 +86,7 @@ func (l *Login) inBrowser(ctx context.Context, req *http.Request, resp *http.Res
 	if err != nil {
 		return err
 	}
-	return handler.Authorize(ctx, req, resp)
+	return oauthresource.Authorize(ctx, web, handler, req, resp)
 }
 
 // config returns the configuration of the SDK's handler.

@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
+	"github.com/mcpactor/mcpactor/internal/oauthresource"
 	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
@@ -209,10 +210,8 @@ func (l *Login) Offer(ctx context.Context) (offered bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	metadata := *req.URL
-	metadata.Path = "/.well-known/oauth-protected-resource" + strings.TrimSuffix(metadata.Path, "/")
-	if _, err := oauthex.GetProtectedResourceMetadata(ctx, metadata.String(), l.server, web); err != nil {
-		return false, nil //nolint:nilerr // that is the answer
+	if found, _ := oauthresource.Find(ctx, web, req.URL, nil); found == nil {
+		return false, nil
 	}
 	return true, l.Authorize(ctx, req, &http.Response{StatusCode: http.StatusUnauthorized, Body: http.NoBody})
 }

@@ -69,6 +69,26 @@ func TestPersonLogsInAndTheLoginIsKept(t *testing.T) {
 	require.False(t, found)
 }
 
+// The authorization server gets the resource that the metadata name, also when a token is refreshed.
+func TestResourceOfTheMetadataIsThatOfTheLogin(t *testing.T) {
+	s := newScripted(t)
+	s.resource = s.URL
+	person := &screen{open: func(address *url.URL) { go back(t, address, url.Values{"code": {"the-code"}}) }}
+	l := s.login(t, Options{Asking: Waiting, Err: person, Timeout: time.Minute})
+	require.NoError(t, s.refuse(t, l, http.StatusUnauthorized, ""))
+	require.Contains(t, person.String(), "resource="+url.QueryEscape(s.URL)+"&")
+	require.NoError(t, s.refuse(t, l, http.StatusUnauthorized, "access-1"))
+	for _, form := range s.requests() {
+		require.Equal(t, s.URL, form.Get("resource"))
+	}
+	require.Len(t, s.requests(), 2)
+
+	s.resource = "https://elsewhere.example.com/mcp"
+	other := s.login(t, Options{Asking: Waiting, Err: &screen{}, Timeout: time.Millisecond})
+	detail, _ := remedyOf(t, s.refuse(t, other, http.StatusUnauthorized, ""))
+	require.Contains(t, detail, "the metadata of the server are for the resource https://elsewhere.example.com/mcp, and not for its URL")
+}
+
 // A call that needs more gets more.
 func TestScopesOfAFileRestrictTheLogin(t *testing.T) {
 	for status, want := range map[int]string{http.StatusUnauthorized: "scope=read&", http.StatusForbidden: "scope=files%3Awrite&"} {

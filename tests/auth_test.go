@@ -204,6 +204,47 @@ func TestScopeWithoutATokenIsUnauthorized(t *testing.T) {
 	})
 }
 
+// nobody are the credentials of a server that may ask for a login, where nobody has logged in.
+type nobody struct{}
+
+func (nobody) Credentials(context.Context, messages.Key) (mcpbridge.Credentials, error) {
+	return nobody{}, nil
+}
+
+func (nobody) Headers(context.Context) (http.Header, error) { return nil, nil }
+
+func (nobody) Refresh(context.Context, *http.Request, *http.Response) error {
+	return &mcpbridge.Error{Class: mcpbridge.Unauthorized, Detail: "nobody has logged in", Remedy: "run: login"}
+}
+
+// H-B1: a server that forgets a session and says so with the status for a login, where there is none.
+func TestExpiryThatLooksLikeAMissingLoginIsAnExpiry(t *testing.T) {
+	for _, status := range []int{401, 403} {
+		overLocalHTTP(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", Auth: nobody{}, InsecureCredentials: true}}}, newHTTPTools, func(h *harness, e *testServer) {
+			require.Equal(h.t, "1", h.send(call("a", "count")).text())
+			e.Expire(faults.Expiry{Name: "rust-sdk up to 0.16", Fault: faults.Refuse(status, "Unauthorized: Session not found")})
+			require.EqualValues(h.t, 2, h.send(call("a", "count")).ok().Generation)
+			require.Equal(h.t, 2, e.Count("initialize"))
+		})
+	}
+}
+
+// The other way round: a server that wants a login keeps its session, and the caller is told what to do.
+func TestMissingLoginIsNoExpiry(t *testing.T) {
+	overLocalHTTP(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", Auth: nobody{}, InsecureCredentials: true}}}, newHTTPTools, func(h *harness, e *testServer) {
+		require.Equal(h.t, "1", h.send(call("a", "count")).text())
+		for _, kinds := range [][]string{{"tools/call"}, {""}} {
+			heal := e.Inject(kinds[0], faults.Refuse(401, "Unauthorized: Session not found"))
+			f := h.send(call("a", "count")).fails(messages.CodeUnauthorized)
+			require.Equal(h.t, "401 Unauthorized, and the credentials could not be refreshed: nobody has logged in", f.Detail)
+			require.Equal(h.t, "run: login", f.Remedy)
+			require.False(h.t, f.MayHaveRun)
+			heal()
+		}
+		require.EqualValues(h.t, 1, h.send(call("a", "count")).ok().Generation)
+	})
+}
+
 // Guarantee 12 holds for current and expired tokens, and for the texts in which a server or
 // a provider repeats them.
 func TestNoTokenIsLogged(t *testing.T) {

@@ -1,11 +1,14 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -300,6 +303,58 @@ func TestSessionWhoseIDChangesWithEveryAnswerIsFollowed(t *testing.T) {
 	require.NoError(t, c.Close(t.Context()))
 	deletes, _ := s.seen(http.MethodDelete)
 	require.Equal(t, "session-3", deletes[0].Header.Get(outbound.HeaderSession))
+}
+
+// rotating is a server that gives a session another id with each 2xx, and knows only the last one.
+type rotating struct {
+	*script
+	mu    sync.Mutex
+	last  int
+	sleep func(req *http.Request) // before the answer
+}
+
+func (r *rotating) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = readable(req)
+	r.sleep(req)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	opens := rpc.Parse(rpc.BodyOf(req)).Method == rpc.MethodInitialize || rpc.Parse(rpc.BodyOf(req)).Method == rpc.MethodDiscover
+	if !opens && req.Header.Get(outbound.HeaderSession) != fmt.Sprint("session-", r.last) {
+		return says(404, "", "")(req)
+	}
+	resp, err := r.script.RoundTrip(req)
+	if err == nil && resp.StatusCode < 300 {
+		r.last++
+		resp.Header.Set(outbound.HeaderSession, fmt.Sprint("session-", r.last))
+	}
+	return resp, err
+}
+
+func TestSessionWhoseIDChangesFromItsOpeningOnIsFollowed(t *testing.T) {
+	for name, slow := range map[string]string{"at once": "", "a slow notification": "notifications/initialized", "a slow stream": http.MethodGet} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScript().opening()
+				s.answer(http.MethodGet, stays(""))
+				var downs atomic.Int32
+				r := &rotating{script: s, sleep: func(req *http.Request) {
+					if slow != "" && cmp.Or(rpc.Parse(rpc.BodyOf(req)).Method, req.Method) == slow {
+						time.Sleep(time.Second * 3 / 4)
+					}
+				}}
+				b := New([]mcpbridge.Server{{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: r}}}, nil)
+				c, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) { downs.Add(1) }})
+				require.NoError(t, err)
+				for range 10 { // one after the other: answers that cross do not show which id is the last
+					e, _ := do(c)
+					require.Nil(t, e)
+				}
+				require.NoError(t, c.Close(t.Context()))
+				require.Zero(t, downs.Load())
+				time.Sleep(time.Second) // the slow request ends
+			})
+		})
+	}
 }
 
 // dialScript opens a session.

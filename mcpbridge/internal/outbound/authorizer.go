@@ -74,8 +74,7 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	case errors.Is(err, errFruitless):
 		return resp, nil
 	case err != nil:
-		resp.Body.Close()
-		return nil, err
+		return nil, &notRefreshed{err, resp.StatusCode, resp.Header, ReadRefusal(resp)}
 	}
 	resp.Body.Close()
 	if signed, _, err = a.sign(again); err != nil {
@@ -183,6 +182,8 @@ func (a *authorizer) join(life context.Context, req *http.Request, resp *http.Re
 	shown := req.WithContext(wire.ForCaller(life, req.Context()))
 	shown.Body, shown.GetBody = nil, nil
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, wire.MaxRefusal)) // the body may break off
+	resp.Body.Close()
+	resp.Body = Body(body)
 	refusal := *resp
 	refusal.Body, refusal.Request = io.NopCloser(bytes.NewReader(body)), shown
 	go a.run(r, shown, &refusal, lacksScopes)

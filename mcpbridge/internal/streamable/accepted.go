@@ -20,7 +20,9 @@ import (
 // the SDK ends the session after an answer that it cannot read (go-sdk#683).
 func (s *session) accepted(m outbound.Message, resp *http.Response) *http.Response {
 	m.Exchange.Accepted()
-	s.taken(m, resp)
+	if m.Method != rpc.MethodInitialize {
+		s.taken(m.Request, resp)
+	}
 	kind := outbound.MediaType(resp)
 	switch {
 	case !m.IsCall():

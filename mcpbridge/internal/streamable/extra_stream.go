@@ -73,6 +73,7 @@ func (x *extraStream) open() error {
 	if err != nil {
 		return err
 	}
+	x.s.taken(req, resp)
 	if resp.StatusCode == http.StatusOK && outbound.MediaType(resp) == outbound.TypeSSE {
 		x.body = resp.Body
 		return nil

@@ -121,13 +121,12 @@ func (s *session) initialized(req *http.Request) error {
 	if err != nil {
 		return err
 	}
-	resp.Body.Close()
-	if !wire.IsMissing(resp.StatusCode) {
-		return nil
+	if wire.IsMissing(resp.StatusCode) {
+		resp.Body.Close()
+		if resp, err = s.untilKnown(req); resp == nil {
+			return err
+		}
 	}
-	known, err := s.untilKnown(req)
-	if known != nil {
-		known.Body.Close()
-	}
-	return err
+	s.taken(req, resp)
+	return resp.Body.Close()
 }

@@ -14,7 +14,8 @@ import (
 // refused handles any answer but a 2xx. The SDK may end the session after it (go-sdk#683).
 func (s *session) refused(m outbound.Message, resp *http.Response) (*http.Response, error) {
 	e, body := s.judge(m.Request, resp, m.ID)
-	if e.Session == mcpbridge.Gone && s.fresh.Load() && m.Exchange.As == "" {
+	hasFormerID := m.Request.Header.Get(outbound.HeaderSession) != s.SessionID()
+	if e.Session == mcpbridge.Gone && (s.fresh.Load() || hasFormerID) && m.Exchange.As == "" {
 		switch known, err := s.untilKnown(m.Request); {
 		case err != nil:
 			return nil, err
@@ -33,11 +34,14 @@ func (s *session) refused(m outbound.Message, resp *http.Response) (*http.Respon
 	return s.reject(m, resp.StatusCode, body, e), nil
 }
 
-// untilKnown repeats a request while the server answers that it does not know the session, which it has just opened. It
-// returns the first other answer, or nil.
+// untilKnown repeats a request while the server answers that it does not know the session, which it has just opened or given
+// another id. It returns the first other answer, or nil.
 func (s *session) untilKnown(req *http.Request) (*http.Response, error) {
 	for range wire.WhileFresh(req.Context()) {
-		resp, err := s.out.Send(outbound.Again(req))
+		again := outbound.Again(req)
+		again.Header = again.Header.Clone()
+		s.note(again)
+		resp, err := s.out.Send(again)
 		if err != nil {
 			return nil, err
 		}

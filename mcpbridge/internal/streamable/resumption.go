@@ -44,6 +44,9 @@ func (s *session) resumeAnswer(req *http.Request) (*http.Response, error) {
 		return instead(e)
 	}
 	resp, err := s.out.Send(req)
+	if err == nil {
+		s.taken(req, resp)
+	}
 	final := attempts >= maxResumptions
 	switch {
 	case err == nil && resp.StatusCode == http.StatusOK && attempts <= maxResumptions:

@@ -2,7 +2,6 @@ package streamable
 
 import (
 	"encoding/base64"
-	"errors"
 	"net/http"
 
 	"github.com/mcpactor/mcpactor/internal/tasks"
@@ -98,9 +97,12 @@ func (rt *roundTripper) send(m outbound.Message) (*http.Response, error) {
 
 // notAnswered handles an error in place of an answer. An error of the bridge fails only this message.
 func (rt *roundTripper) notAnswered(m outbound.Message, err error) (*http.Response, error) {
-	var ours *mcpbridge.Error
-	if errors.As(err, &ours) {
-		return rt.reject(m, http.StatusInternalServerError, nil, ours), nil
+	ours := outbound.Ours(err, m.Request, func(resp *http.Response) *mcpbridge.Error {
+		e, _ := rt.judge(m.Request, resp, m.ID)
+		return e
+	})
+	if ours == nil {
+		return nil, err
 	}
-	return nil, err
+	return rt.reject(m, http.StatusInternalServerError, nil, ours), nil
 }

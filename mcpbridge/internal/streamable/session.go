@@ -15,7 +15,6 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
-	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
@@ -106,21 +105,21 @@ func (s *session) note(req *http.Request) {
 // maxFormer bounds how many former ids of a session are kept out of texts.
 const maxFormer = 64
 
-// taken notes the session id in an answer to a message of the SDK, and removes it, because the SDK ends a session whose
-// id changes. Some servers give a session another id with each answer, and other clients use the new id from then on. A
-// session that got no id from its initialize gets none later.
-func (s *session) taken(m outbound.Message, resp *http.Response) {
+// taken notes the session id in a 2xx, and removes it, because the SDK ends a session whose id changes. Some servers give a
+// session another id with each answer, and other clients use the new id from then on. A session that got no id from its
+// initialize gets none later.
+func (s *session) taken(req *http.Request, resp *http.Response) {
 	id := resp.Header.Get(outbound.HeaderSession)
-	if id == "" || m.Method == rpc.MethodInitialize {
+	if id == "" || !is2xx(resp) {
 		return
 	}
 	resp.Header.Del(outbound.HeaderSession)
-	if m.Exchange.As != "" {
+	if wire.ExchangeOf(req.Context()).As != "" {
 		return // the request carried the id of another session
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if isOfSession(m.Request) && s.id != id {
+	if isOfSession(req) && s.id != id {
 		s.former.Add(s.id, maxFormer)
 		s.setID(id)
 	}

@@ -97,7 +97,6 @@ func (s *standalone) subscribe(m outbound.Message) *http.Response {
 			resp = outbound.Respond(m.Request, http.StatusOK, outbound.TypeSSE, nil)
 		}
 		if resp != nil {
-			s.taken(m, resp)
 			resp.Body, resp.ContentLength = st, -1
 			return resp
 		}

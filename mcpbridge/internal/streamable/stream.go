@@ -80,6 +80,7 @@ func (st *stream) open(giveUp context.Context) *http.Response {
 		cancel()
 		return nil
 	}
+	st.s.taken(st.req, resp)
 	if resp.StatusCode == http.StatusOK && outbound.MediaType(resp) == outbound.TypeSSE {
 		if st.worked && st.lastID == "" {
 			st.missed()

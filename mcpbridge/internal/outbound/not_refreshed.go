@@ -1,0 +1,40 @@
+package outbound
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
+)
+
+// notRefreshed is the error of a request whose credentials were refused, and could not be refreshed, with the refusal.
+type notRefreshed struct {
+	error
+	status int
+	header http.Header
+	body   []byte
+}
+
+// Unwrap returns the error of the refresh.
+func (n *notRefreshed) Unwrap() error { return n.error }
+
+// Ours returns an error of [Sender.Send] that is one of the bridge, or nil. If the server has refused credentials that could not be
+// refreshed, the refusal may be about the session all the same: then judge says what it means, and the words are those of the
+// refresh.
+func Ours(err error, req *http.Request, judge func(*http.Response) *mcpbridge.Error) *mcpbridge.Error {
+	var ours *mcpbridge.Error
+	if !errors.As(err, &ours) {
+		return nil
+	}
+	refused, is := errors.AsType[*notRefreshed](err)
+	if !is || ours.Class != mcpbridge.Unauthorized {
+		return ours
+	}
+	e := judge(Respond(req, refused.status, "", refused.body, refused.header))
+	e.Detail, e.Shared, e.Remedy = ours.Detail, ours.Shared, ours.Remedy
+	if evidence, is := errors.AsType[*wire.Evidence](e.Err); is {
+		evidence.Err = ours
+	}
+	return e
+}

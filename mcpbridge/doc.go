@@ -14,8 +14,8 @@
 //
 // A request is sent once. It counts as sent as soon as the bridge gives it to the HTTP transport, or
 // writes it to a pipe, unless there is proof that the server did not get it: the transport got no
-// connection, an HTTP/2 server said that it did not process the request, or the closing brace
-// of the message was never written.
+// connection, the server had ended the idle connection that it got, an HTTP/2 server said that it did not process the
+// request, or the closing brace of the message was never written.
 //
 // Requests have ids of ten digits, which fit in 32 bits, and which no other connection of this
 // process uses. A response with the id of another connection is dropped and counted: see [Bridge].

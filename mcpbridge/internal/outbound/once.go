@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"strings"
 	"sync/atomic"
 
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
@@ -13,12 +14,14 @@ import (
 // once is the http.RoundTripper that hands requests to the transport of a client. It sends each
 // POST once, and notes in the exchange of the request whether it was sent.
 //
-// A request that was handed over counts as sent, unless there is proof of the contrary. There are three proofs:
+// A request that was handed over counts as sent, unless there is proof of the contrary. There are four proofs:
 //
 //   - The transport asked for a connection and got none, as package httptrace reports.
 //   - An HTTP/2 server said that it did not process the request: REFUSED_STREAM, or a
 //     GOAWAY below its stream (RFC 9113, section 8.7).
 //   - net/http chose a connection of HTTP/2 that was closed before it took the request.
+//   - net/http chose a connection of HTTP/1 that the server had ended while it was idle. A server that ends it later may have
+//     read the request, also if it resets the connection.
 //
 // Over HTTP/2, net/http sends a request again by itself in these cases, and also after a
 // PROTOCOL_ERROR, when the request may have run (golang/go#47635). It can do so only if it can read the body
@@ -48,10 +51,10 @@ func (o *once) RoundTrip(req *http.Request) (*http.Response, error) {
 		return o.base.RoundTrip(req)
 	}
 	ex := wire.ExchangeOf(req.Context())
-	ex.Sent()
+	ex.Sent(o.known)
 	resp, err := o.base.RoundTrip(o.withoutBodyAgain(req, ex))
 	if err != nil {
-		ex.NotSent(unprocessed.MatchString(err.Error()) || o.known && err.Error() == notRewound)
+		ex.NotSent(unprocessed.MatchString(err.Error()) || o.known && neverBegun(err.Error()))
 		return nil, err
 	}
 	if http1 := resp.ProtoMajor == 1; http1 != o.http1.Load() {
@@ -66,9 +69,21 @@ var unprocessed = regexp.MustCompile(`^http2: Transport: cannot retry err \[(?:`
 	`http2: Transport received Server's graceful shutdown GOAWAY|` +
 	`stream error: stream ID \d+; REFUSED_STREAM(?:; received from peer)?)\] after Request\.Body was written`)
 
-// notRewound is the error of net/http for a request that it has not sent, because the HTTP/2 connection was closed, and that
-// it cannot send over another one without reading the body again.
-const notRewound = "net/http: cannot rewind body after connection loss"
+// neverBegun reports whether an error of net/http means that it has written nothing of a request. These errors contain no text of
+// the server.
+func neverBegun(text string) bool {
+	return text == notRewound || text == closedIdle || strings.HasPrefix(text, brokenIdle)
+}
+
+const (
+	// notRewound is the error for a request that was not sent, because the HTTP/2 connection was closed, and that cannot be sent
+	// over another one without reading the body again.
+	notRewound = "net/http: cannot rewind body after connection loss"
+	// closedIdle and brokenIdle are the errors for a request that has got a connection of HTTP/1 whose end was read before
+	// the request began. net/http sends it over another one only if it is idempotent.
+	closedIdle = "http: server closed idle connection"
+	brokenIdle = "readLoopPeekFailLocked: "
+)
 
 // withoutBodyAgain returns a request whose body the transport cannot read again, unless
 // that is safe.

@@ -10,6 +10,7 @@ import (
 	"net/http/httptrace"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -57,6 +58,7 @@ type Exchange struct {
 	handedOver  bool // a request was handed to net/http, which may have sent it
 	unprocessed bool // the server has said that it did not process the request
 	connection  connection
+	sendsOnce   bool     // another connection is wanted only if nothing was written to the one before
 	network     net.Conn // the connection of the last request over HTTP
 
 	accepted bool             // the server has accepted the last request
@@ -211,11 +213,12 @@ func (ex *Exchange) IDNote() func(id string) {
 }
 
 // Sent notes that a request is handed to net/http. From here on it counts as sent, unless
-// [Exchange.NotSent] proves the contrary.
-func (ex *Exchange) Sent() {
+// [Exchange.NotSent] proves the contrary. once is true if net/http looks for another connection only if it has written nothing
+// to the one before.
+func (ex *Exchange) Sent(once bool) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	ex.sent, ex.handedOver, ex.unprocessed, ex.connection = true, true, false, connectionUnknown
+	ex.sent, ex.handedOver, ex.unprocessed, ex.connection, ex.sendsOnce = true, true, false, connectionUnknown, once
 }
 
 // NotSent notes that net/http failed to send the request, and whether the server said that it did
@@ -432,13 +435,20 @@ const (
 func (ex *Exchange) wantsConnection(string) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	if ex.connection == connectionUnknown {
+	if ex.connection == connectionUnknown || ex.sendsOnce {
 		ex.connection = connectionWanted
 	}
 }
 
-// gotConnection notes that a request has a connection. From here on some of it may reach the server.
+// noticed is how long after the end of an idle connection net/http may not have noticed it.
+const noticed = time.Millisecond
+
+// gotConnection notes that a request has a connection. From here on some of it may reach the server. A connection that the
+// server has ended while it was idle is closed: then net/http writes nothing to it, and looks for another one.
 func (ex *Exchange) gotConnection(info httptrace.GotConnInfo) {
+	if info.WasIdle && info.IdleTime >= noticed && hasEnded(info.Conn) {
+		info.Conn.Close()
+	}
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	ex.connection, ex.network = connectionGot, info.Conn

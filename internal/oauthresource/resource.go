@@ -39,7 +39,7 @@ type Metadata struct{ URL, Resource string }
 func Authorize(ctx context.Context, client *http.Client, handler auth.OAuthHandler, req *http.Request, resp *http.Response) error {
 	found, others := Find(ctx, client, req.URL, resp.Header)
 	if found != nil {
-		req, resp = found.shown(req, resp)
+		req, resp = found.shown(req, resp) //nolint:bodyclose // the caller closes it
 	}
 	err := handler.Authorize(ctx, req, resp)
 	if err != nil && found == nil && len(others) > 0 {

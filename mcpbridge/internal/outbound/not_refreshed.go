@@ -31,7 +31,7 @@ func Ours(err error, req *http.Request, judge func(*http.Response) *mcpbridge.Er
 	if !is || ours.Class != mcpbridge.Unauthorized {
 		return ours
 	}
-	e := judge(Respond(req, refused.status, "", refused.body, refused.header))
+	e := judge(Respond(req, refused.status, "", refused.body, refused.header)) //nolint:bodyclose // it is in memory
 	e.Detail, e.Shared, e.Remedy = ours.Detail, ours.Shared, ours.Remedy
 	if evidence, is := errors.AsType[*wire.Evidence](e.Err); is {
 		evidence.Err = ours

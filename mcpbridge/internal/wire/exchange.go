@@ -447,7 +447,7 @@ const noticed = time.Millisecond
 // server has ended while it was idle is closed: then net/http writes nothing to it, and looks for another one.
 func (ex *Exchange) gotConnection(info httptrace.GotConnInfo) {
 	if info.WasIdle && info.IdleTime >= noticed && hasEnded(info.Conn) {
-		info.Conn.Close()
+		info.Conn.Close() //nolint:errcheck // it has ended
 	}
 	ex.mu.Lock()
 	defer ex.mu.Unlock()

@@ -56,7 +56,7 @@ func (c *conn) awaitSilence(ctx context.Context, d time.Duration) bool {
 
 // discover sends server/discover. If a server without a URL is silent, discover gives the request up. Then the SDK sends
 // initialize to the same process. A result that still comes says what to ask for at the next start.
-func (c *conn) discover(ctx context.Context, send func(context.Context) (mcp.Result, error)) (result mcp.Result, err error) {
+func (c *conn) discover(ctx context.Context, send func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
 	if c.at.URL != "" {
 		return send(ctx)
 	}
@@ -66,6 +66,8 @@ func (c *conn) discover(ctx context.Context, send func(context.Context) (mcp.Res
 		patience = max(patience, c.ConnectTimeout/2)
 	}
 	waiting, stop := context.WithCancel(ctx)
+	var result mcp.Result // belongs to the goroutine until answered is closed, like err
+	var err error
 	answered := make(chan struct{})
 	ctx = wire.InExchange(ctx, c.newExchange(c.Cut)) // that of the handshake is for initialize
 	go func() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
@@ -50,6 +51,7 @@ var oddProcesses = map[string]habits{
 	"ids of 14 digits":          odd["ids of 14 digits"],
 	"ids of 32 bits":            odd["ids of 32 bits"],
 	"another revision":          odd["another revision"],
+	"an exit at discovery":      {instead: map[string]string{"server/discover": exits}},
 	"a banner":                  {banner: "\n> server@1.0.0 start\n> node index.js\n\n"},
 	"a banner with a mark":      {banner: "\ufeffListening on stdio\n"},
 	"a banner without an end":   {banner: "Starting ... "},
@@ -66,6 +68,9 @@ var oddProcesses = map[string]habits{
 		return `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"x"}}` + answer
 	}},
 }
+
+// exits stands for the end of the process in place of an answer.
+const exits = "exit"
 
 // refusing returns the habits of a process that refuses a request, such as "ping/-32601".
 func refusing(name string) (habits, bool) {
@@ -122,6 +127,21 @@ func TestProcessesThatArePoorOrOddWorkAgainAfterEachEnd(t *testing.T) {
 	t.Parallel()
 	for name := range oddProcesses {
 		t.Run(name, func(t *testing.T) { requireProcessWorksAgain(t, name) })
+	}
+}
+
+// C11: a process that ends at server/discover is started once more, and a later supervisor with the same store does not ask.
+func TestStoreRemembersWhichProcessesEndAtDiscovery(t *testing.T) {
+	t.Parallel()
+	exe, err := os.Executable()
+	require.NoError(t, err)
+	dir, store := t.TempDir(), new(resume.Memory)
+	env := map[string]string{rawVar: "an exit at discovery", rawDirVar: dir, "GORACE": "atexit_sleep_ms=0"}
+	for _, starts := range []int{2, 3, 4} {
+		h := start(t, supervisor.Config{Store: store, Servers: []mcpbridge.Server{{Name: "s", Command: exe, Env: env}}})
+		h.send(call("a", "count")).ok()
+		h.stop()
+		require.Len(t, linesOf(filepath.Join(dir, "pids")), starts)
 	}
 }
 

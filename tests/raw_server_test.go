@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -283,6 +284,9 @@ func (s *rawServer) answer(session *rawSession, msg rawMessage) string {
 		revision = "2025-06-18"
 	}
 	instead, is := s.instead[msg.Method]
+	if instead == exits {
+		os.Exit(1)
+	}
 	switch {
 	case is && instead == "":
 		return ""

@@ -217,7 +217,7 @@ func (nobody) Refresh(context.Context, *http.Request, *http.Response) error {
 	return &mcpbridge.Error{Class: mcpbridge.Unauthorized, Detail: "nobody has logged in", Remedy: "run: login"}
 }
 
-// H-B1: a server that forgets a session and says so with the status for a login, where there is none.
+// A server that forgets a session and says so with the status for a login, where there is none.
 func TestExpiryThatLooksLikeAMissingLoginIsAnExpiry(t *testing.T) {
 	for _, status := range []int{401, 403} {
 		overLocalHTTP(t, supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", Auth: nobody{}, InsecureCredentials: true}}}, newHTTPTools, func(h *harness, e *testServer) {

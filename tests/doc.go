@@ -187,6 +187,7 @@
 //	    TestRequestsOfOurOwnThatAreRefusedChangeNoCall
 //	    TestRequestsOfOurOwnThatAreRefusedOverHTTPAndSSEChangeNoCall
 //	    TestServersThatArePoorOrOddWorkAgainAfterEachOutage
+//	    TestStoreRemembersWhichProcessesEndAtDiscovery
 //	C12 TestCallsFailFastBehindAFront
 //	    TestCallsOfAnUnheardSessionAreParked
 //	    TestFrontsChangeNothing

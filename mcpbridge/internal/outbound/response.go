@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
@@ -79,6 +80,9 @@ func MediaType(resp *http.Response) string {
 		return value
 	}
 	kind, _, _ := mime.ParseMediaType(value)
+	if first, others, several := strings.Cut(value, ","); several && strings.TrimSpace(others) == first { // two programs have set it
+		kind, _, _ = mime.ParseMediaType(first)
+	}
 	if kind == TypeJSON || kind == TypeSSE {
 		resp.Header.Set("Content-Type", kind)
 	}

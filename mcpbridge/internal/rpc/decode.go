@@ -14,10 +14,12 @@ import (
 type Decoded struct {
 	Message jsonrpc.Message // it may refer to the data
 	HasRest bool            // something follows the message, which the SDK ignores
+	mended  bool            // the SDK would refuse the data
 	id      []byte          // where its id is in the data
 }
 
-// Decode decodes a message with the same result as [jsonrpc.DecodeMessage]. That function allocates a buffer of
+// Decode decodes a message with the same result as [jsonrpc.DecodeMessage], except for a response with an error that this
+// function refuses: its words are kept. That function allocates a buffer of
 // 36 KB each time. So Decode itself decodes the usual messages, in place, with the JSON library of the SDK.
 // [jsonrpc.DecodeMessage] decodes the others.
 func Decode(data []byte) (Decoded, error) {
@@ -32,7 +34,17 @@ func Decode(data []byte) (Decoded, error) {
 	var err error
 	msg.Message, err = jsonrpc.DecodeMessage(data)
 	msg.HasRest = err == nil && !sdkjson.Valid(data)
+	if id := ParseID(m.ID.raw); err != nil && ok && m.Method == nil && id.IsValid() && m.Error.isThere() {
+		msg.Message, msg.mended, err = &jsonrpc.Response{ID: id, Error: m.failure()}, true, nil
+	}
 	return msg, err
+}
+
+// failure returns the error in a response, whatever its form.
+func (m members) failure() *jsonrpc.Error {
+	var e Error
+	e.UnmarshalJSON(m.Error.raw) //nolint:errcheck // it takes any value
+	return &jsonrpc.Error{Code: e.Code, Message: e.Message, Data: e.Data}
 }
 
 // members are the members of a message, as JSON.
@@ -121,6 +133,14 @@ func plainText(raw []byte) (text string, ok bool) {
 	return string(raw[1 : len(raw)-1]), true
 }
 
+// Readable returns the data of a message that the SDK reads.
+func (m Decoded) Readable(data []byte) []byte {
+	if m.mended {
+		data, _ = jsonrpc.EncodeMessage(m.Message) // it was decoded before
+	}
+	return data
+}
+
 // Restored returns the data of a response with its current id. It changes the data in place if the id fits.
 func (m Decoded) Restored(data []byte) []byte {
 	resp, ok := m.Message.(*jsonrpc.Response)
@@ -130,7 +150,7 @@ func (m Decoded) Restored(data []byte) []byte {
 	var digits [20]byte
 	number, ok := resp.ID.Raw().(int64)
 	text := strconv.AppendInt(digits[:0], number, 10)
-	if !ok || len(text) > len(m.id) {
+	if !ok || len(text) > len(m.id) || m.mended {
 		data, _ = jsonrpc.EncodeMessage(resp) // it was decoded before
 		return data
 	}
@@ -150,9 +170,5 @@ func UnnamedError(data []byte) *jsonrpc.Error {
 	if !ok || m.Method != nil || !m.Error.isThere() || !unnamed[string(m.ID.raw)] {
 		return nil
 	}
-	e := new(jsonrpc.Error)
-	if json.Unmarshal(m.Error.raw, e) != nil {
-		return nil
-	}
-	return e
+	return m.failure()
 }

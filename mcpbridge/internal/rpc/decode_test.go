@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -32,8 +33,11 @@ func FuzzDecode(f *testing.F) {
 		want, wanted := jsonrpc.DecodeMessage(data)
 		before := bytes.Clone(data)
 		msg, err := Decode(data)
-		require.Equal(t, wanted == nil, err == nil, "%v, and the SDK: %v", err, wanted)
 		require.Equal(t, before, data)
+		if resp, is := msg.Message.(*jsonrpc.Response); err == nil && wanted != nil && is && resp.Error != nil {
+			return // the SDK refuses the form of the error
+		}
+		require.Equal(t, wanted == nil, err == nil, "%v, and the SDK: %v", err, wanted)
 		if err != nil {
 			return
 		}
@@ -76,13 +80,41 @@ func TestMostMessagesAreDecodedInPlace(t *testing.T) {
 	}
 }
 
+// The words of an error are kept, whatever its form.
+func TestErrorOfAnyFormIsRead(t *testing.T) {
+	for form, want := range map[string]jsonrpc.Error{
+		`{"code":-32000,"message":"not today"}`:              {Code: -32000, Message: "not today"},
+		`{"code":"E_NOPE","message":"not today","data":[1]}`: {Message: "not today (code E_NOPE)", Data: []byte(`[1]`)},
+		`{"code":-32602.0,"message":"not today"}`:            {Code: -32602, Message: "not today"},
+		`{"code":-3.26e4,"message":"not today"}`:             {Code: -32600, Message: "not today"},
+		`{"code":1.5,"message":"not today"}`:                 {Message: "not today (code 1.5)"},
+		`{"code":"-32042","message":"not today"}`:            {Message: "not today (code -32042)"}, // it decides: it is read strictly
+		`{"code":1e400,"message":"not today"}`:               {Message: "not today (code 1e400)"},
+		`{"code":null,"message":"not today"}`:                {Message: "not today"},
+		`{"code":{"a": 1}}`:                                  {Message: `(code {"a":1})`},
+		`{"code":-1,"message":{"en": "not today"}}`:          {Code: -1, Message: `{"en":"not today"}`},
+		`{"code":-1,"message":5}`:                            {Code: -1, Message: "5"},
+		`"not today"`:                                        {Message: "not today"},
+		`["not today"]`:                                      {Message: `["not today"]`},
+		`true`:                                               {Message: "true"},
+		`{}`:                                                 {},
+	} {
+		msg, err := Decode([]byte(`{"jsonrpc":"2.0","id":7,"error":` + form + `}`))
+		require.NoError(t, err, form)
+		require.Equal(t, &want, msg.Message.(*jsonrpc.Response).Error, form)
+		var e Error
+		require.NoError(t, json.Unmarshal([]byte(form), &e))
+		require.Equal(t, Error{want.Code, want.Message, want.Data}, e)
+	}
+}
+
 func TestErrorWithoutTheIDOfARequest(t *testing.T) {
 	for data, unnamed := range map[string]bool{
 		`{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"no"}}`:           true,
 		`{"jsonrpc":"2.0","id":"","error":{"code":-1,"message":"no"}}`:             true,
 		`{"jsonrpc":"2.0","id":"server-error","error":{"code":-1,"message":"no"}}`: true,
 		`{"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}`:                     true,
-		`{"jsonrpc":"2.0","error":5}`:                                              false,
+		`{"jsonrpc":"2.0","error":5}`:                                              true,
 		`{"jsonrpc":"2.0","id":4,"error":{"code":-1,"message":"no"}}`:              false,
 		`{"jsonrpc":"2.0","id":null,"result":{}}`:                                  false,
 		`{"jsonrpc":"2.0","id":null,"method":"x","error":{"code":-1}}`:             false,

@@ -7,13 +7,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// Error is the error member of a JSON-RPC response.
-type Error struct {
-	Code    int64           `json:"code"`
-	Message string          `json:"message"`
-	Data    json.RawMessage `json:"data,omitempty"`
-}
-
 // Envelope is a JSON-RPC message without its parameters and its result. The ID is JSON.
 type Envelope struct {
 	ID     json.RawMessage `json:"id"`

@@ -50,8 +50,8 @@ func (s *eventStream) OnEvent(e rpc.Event) []byte {
 		s.named = true
 		return e.Lines
 	case e.IsMessage():
-		if _, err := rpc.Decode(e.Data); err == nil {
-			return e.Lines
+		if msg, err := rpc.Decode(e.Data); err == nil {
+			return e.With(msg.Readable(e.Data))
 		}
 	}
 	return nil

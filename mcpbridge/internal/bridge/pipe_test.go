@@ -194,7 +194,8 @@ func TestWhatACallOverAPipeComesTo(t *testing.T) {
 		"error":                 {said: failure("2", "-32603", "oops") + "\n", want: &mcpbridge.Error{Class: mcpbridge.ServerError, Detail: "oops"}},
 		"error with parameters": {said: failure("2", "-32602", "oops") + "\n", want: &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "oops"}},
 		"error like the SDK's":  {said: failure("2", "-32005", "oops") + "\n", want: &mcpbridge.Error{Class: mcpbridge.ServerError, Detail: "oops"}},
-		"result of no tool":     {said: result + "5}\n", want: &mcpbridge.Error{Class: mcpbridge.Protocol}},
+		"result of no tool":     {said: result + "5}\n"},
+		"result that is null":   {said: result + "null}\n", want: &mcpbridge.Error{Class: mcpbridge.Protocol}},
 		"text, then result":     {said: "listening on port 80\n{}\n" + done + "\n"},
 		"result within text":    {said: "> " + done + "\n"},
 		"array of one":          {said: "[" + done + "]\n"},
@@ -204,7 +205,8 @@ func TestWhatACallOverAPipeComesTo(t *testing.T) {
 		"text without an end":   {said: strings.Repeat("x", 1<<20+1), want: lost("without the end of a line")},
 		"end":                   {ends: true, want: lost("EOF")},
 		"half a line":           {said: done[:20], ends: true, want: lost("unexpected EOF")},
-		"line over the limit":   {said: result + strings.Repeat(" ", 2*wire.MaxRefusal), want: lost("too large")},
+		"line over the limit":   {said: result + strings.Repeat(" ", 2*wire.MaxRefusal) + "5}\n", want: &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "more than 1024 bytes (maxResult)"}},
+		"and without an end":    {said: result + strings.Repeat(" ", 2*wire.MaxRefusal), want: &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "more than 1024 bytes (maxResult)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

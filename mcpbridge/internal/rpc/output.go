@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -9,13 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// The errors of an [Output].
-var (
-	// ErrTooLarge: a message exceeds the limit.
-	ErrTooLarge = errors.New("a message is too large")
-	// ErrEndless: a line of text is too long.
-	ErrEndless = errors.New("more than 1 MB of text without the end of a line")
-)
+// ErrEndless is the error of an [Output] for a line of text that is too long.
+var ErrEndless = errors.New("more than 1 MB of text without the end of a line")
 
 const (
 	// maxTextLine bounds a line that is no message.
@@ -29,7 +25,7 @@ const (
 // Output separates the messages that a server writes to a pipe from other text. A message
 // begins at the start of a line, or right after another one. It may take several lines, and a line may have several
 // messages. All else is text. A request or notification within text is text as well, but a response at the end of a line
-// of text may be a message.
+// of text may be a message. A value over the limit is skipped: only its id is looked for.
 //
 //	           ┌─────────────────── the value is a message ──────────────────┐
 //	           ▼                                                             │
@@ -51,6 +47,9 @@ type Output struct {
 	ended    bool   // nothing more will come
 	cut      bool   // the output has ended within a value
 
+	outline outline // of a value over the limit
+	told    bool    // its id was found
+
 	syntax syntax // of the value
 	at     int    // how much of came the syntax has followed
 	line   int    // the offset in came of the last line of the value
@@ -68,6 +67,7 @@ const (
 	inValue              // in what may be a message
 	inBroken             // in a line that began like one
 	inText
+	inOversized // in a value over the limit
 )
 
 // Kind is a kind of [Piece].
@@ -82,6 +82,8 @@ const (
 	Response
 	// Torn is what begins like a message, and is none.
 	Torn
+	// TooLarge is a value over the limit, which may not have come to its end.
+	TooLarge
 	// Text is anything else.
 	Text
 )
@@ -89,9 +91,9 @@ const (
 // Piece is a piece of the output.
 type Piece struct {
 	Kind    Kind
-	Data    []byte          // the bytes of the piece; nil for the kind Message
+	Data    []byte          // the bytes of the piece; nil for the kinds Message and TooLarge
 	Message jsonrpc.Message // for the kinds Message and Response
-	ID      jsonrpc.ID      // for the kind Torn, if the id can be read
+	ID      jsonrpc.ID      // for the kinds Torn and TooLarge, if the id can be read
 }
 
 // Feed adds a copy of data.
@@ -157,7 +159,9 @@ func (o *Output) step() (more bool, err error) {
 	case between:
 		return o.begin(), nil
 	case inValue:
-		return o.value()
+		return o.value(), nil
+	case inOversized:
+		return o.oversized(), nil
 	}
 	end := o.lineEnd()
 	switch {
@@ -246,16 +250,16 @@ func (o *Output) begin() (more bool) {
 }
 
 // value looks at a value. The usual value is a message on a line of its own, which is decoded in place.
-func (o *Output) value() (more bool, err error) {
+func (o *Output) value() (more bool) {
 	if o.line == 0 {
 		end := o.lineEnd()
 		if end > 0 && o.came[0] == '{' && len(bytes.TrimRight(o.came[:end], blanks)) <= o.Limit && o.message(o.own(end)) {
 			o.drop(end)
 			o.part = between
-			return true, nil
+			return true
 		}
 		if end < 0 && !o.mayBeComplete() {
-			return false, nil
+			return false
 		}
 	}
 	for o.at < len(o.came) {
@@ -265,31 +269,80 @@ func (o *Output) value() (more bool, err error) {
 		}
 		if o.line > 0 && end > 0 && isMessage(o.came[o.line:end]) {
 			o.giveUp()
-			return true, nil
+			return true
 		}
 		taken := o.syntax.follow(next)
 		o.at, o.looked = o.at+taken, o.looked+taken
 		switch o.syntax.state {
 		case valueComplete:
-			return o.complete()
+			o.complete()
+			return true
 		case valueBroken:
-			if o.part = inBroken; o.line > 0 {
+			switch o.part = inBroken; {
+			case o.at > o.Limit:
+				o.oversize()
+			case o.line > 0:
 				o.giveUp()
 			}
-			return true, nil
+			return true
 		}
 		if end > 0 {
 			o.line, o.searched = o.at, o.at
 		}
 	}
 	if len(bytes.TrimSuffix(bytes.TrimSuffix(o.came, []byte("\n")), []byte("\r"))) > o.Limit {
-		return false, ErrTooLarge
+		o.oversize()
+		return true
 	}
 	if o.ended {
 		o.cut = true
 		o.giveUp()
 	}
-	return o.ended, nil
+	return o.ended
+}
+
+// oversize begins to skip a value, with what was followed of it.
+func (o *Output) oversize() {
+	o.part, o.outline, o.told = inOversized, outline{}, false
+	if o.syntax.state == valueComplete {
+		o.part = between
+	}
+	o.skip(o.at)
+}
+
+// oversized looks at the rest of a value over the limit. It ends with its last bracket, or else with its line.
+func (o *Output) oversized() (more bool) {
+	if len(o.came) == 0 {
+		o.cut = o.ended
+		return false
+	}
+	if o.syntax.state == valueBroken {
+		end := bytes.IndexByte(o.came, '\n') + 1
+		if end > 0 {
+			o.part = between
+		}
+		o.skip(cmp.Or(end, len(o.came)))
+		return true
+	}
+	taken := o.syntax.follow(o.came)
+	if o.syntax.state == valueComplete {
+		o.part = between
+	}
+	o.skip(taken)
+	return true
+}
+
+// skip drops the first n bytes of a value over the limit. Its piece is found once its id is known, or at its end.
+func (o *Output) skip(n int) {
+	grown := o.outline.add(o.came[:n])
+	o.looked += n
+	o.drop(n)
+	if ends := o.part == between; !o.told && (grown || ends) {
+		id, _ := topLevel(o.outline.data)
+		if o.told = ends || id.IsValid(); o.told {
+			o.add(Piece{Kind: TooLarge, ID: id})
+		}
+	}
 }
 
 // mayBeComplete reports whether an incomplete line is worth a look: it may end with a complete value, or with so many
@@ -303,14 +356,15 @@ func (o *Output) mayBeComplete() bool {
 }
 
 // complete looks at a value that is complete.
-func (o *Output) complete() (more bool, err error) {
+func (o *Output) complete() {
 	if o.at > o.Limit {
-		return false, ErrTooLarge
+		o.oversize()
+		return
 	}
 	o.part = between
 	whole := o.take(o.at)
 	if o.message(whole) || o.batch(whole) {
-		return true, nil
+		return
 	}
 	o.part = inText
 	if id, versioned := topLevel(whole); versioned {
@@ -318,7 +372,6 @@ func (o *Output) complete() (more bool, err error) {
 	} else {
 		o.add(Piece{Kind: Text, Data: whole})
 	}
-	return true, nil
 }
 
 // giveUp makes all lines of a value but the last one text, or a torn message.

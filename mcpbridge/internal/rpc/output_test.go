@@ -80,7 +80,7 @@ var outputs = map[string]struct {
 	"torn with half an id":   {in: `{"jsonrpc":"2.0","id":5` + "\nx\n", want: []string{"torn 5", "text"}},
 	"torn lines":             {in: indented(answer5)[:40] + "\nINFO hello\n" + answer6 + "\n", want: []string{"torn 5", "text", "text", "message 6"}},
 	"of another version":     {in: `{"jsonrpc":"1.0","id":5,"result":{}}` + "\n", want: []string{"torn 5"}},
-	"error that is a text":   {in: `{"jsonrpc":"2.0","id":5,"error":"no"} ` + answer6 + "\n", want: []string{"torn 5", "text", "response 6"}},
+	"error that is a text":   {in: `{"jsonrpc":"2.0","id":5,"error":"no"} ` + answer6 + "\n", want: []string{"message 5", "message 6"}},
 	"very deep":              {in: `{"jsonrpc":"2.0","id":5,"result":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + "}\n" + asks + "\n", want: []string{"torn 5", "message x"}},
 
 	"cut off":            {in: answer5[:30], want: []string{"torn 5"}, cut: true},
@@ -123,7 +123,7 @@ func pieces(t *testing.T, in []byte, limit int, sizes ...byte) (all []Piece, cut
 // named says what was found.
 func named(all []Piece) (names []string) {
 	for _, p := range all {
-		name := [...]string{Message: "message", Response: "response", Torn: "torn", Text: "text"}[p.Kind]
+		name := [...]string{Message: "message", Response: "response", Torn: "torn", TooLarge: "too large", Text: "text"}[p.Kind]
 		id := p.ID
 		switch msg := p.Message.(type) {
 		case *jsonrpc.Request:
@@ -327,10 +327,10 @@ func TestLimitsOfWhatAServerWrites(t *testing.T) {
 	}{
 		"message of the limit":          {message(limit) + "\n", nil},
 		"two messages of the limit":     {message(limit) + message(limit), nil},
-		"message over the limit":        {message(limit+1) + "\n", ErrTooLarge},
+		"message over the limit":        {message(limit+1) + "\n", nil},
 		"lines of the limit":            {message(limit - 1)[:limit-2] + "\n}", nil},
-		"lines over the limit":          {message(limit)[:limit-1] + "\n}", ErrTooLarge},
-		"message without an end":        {message(limit + 2)[:limit+1], ErrTooLarge},
+		"lines over the limit":          {message(limit)[:limit-1] + "\n}", nil},
+		"message without an end":        {message(limit + 2)[:limit+1], nil},
 		"text of 1 MB":                  {strings.Repeat("x", 1<<20) + "\n", nil},
 		"text of more than 1 MB":        {strings.Repeat("x", 1<<20+1) + "\n", ErrEndless},
 		"text without an end":           {strings.Repeat("x", 1<<20+1), ErrEndless},
@@ -340,6 +340,37 @@ func TestLimitsOfWhatAServerWrites(t *testing.T) {
 			for _, size := range [][]byte{nil, {255}} {
 				_, _, err := pieces(t, []byte(c.in), limit, size...)
 				require.True(t, errors.Is(err, c.want), "%v", err)
+			}
+		})
+	}
+}
+
+// A message over the limit is skipped, and what follows it is read. Its id is found before its result, and behind it.
+func TestMessageOverTheLimitIsSkipped(t *testing.T) {
+	const limit = 10_000
+	large := strings.Repeat(`{"id":7,"x":["}\\"]},`, 2000)
+	for name, c := range map[string]struct {
+		in   string
+		want []string
+		cut  bool
+	}{
+		"id first":           {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "0]}\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
+		"id last":            {in: `{"result":[` + large + `0],"jsonrpc":"2.0","id":5}` + "\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
+		"text, id last":      {in: `{"result":"` + strings.Repeat("x", 2*limit) + `","jsonrpc":"2.0","id":5}` + "\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
+		"no line feed":       {in: `{"result":[` + large + `0],"jsonrpc":"2.0","id":5}` + answer6, want: []string{"too large 5", "message 6"}},
+		"lines":              {in: `{"jsonrpc":"2.0","id":5,"result":[` + strings.ReplaceAll(large, "},", "},\n") + "0]\n}\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
+		"blanks":             {in: `{"jsonrpc":"2.0","id":5,"result":0` + strings.Repeat(" ", 2*limit) + "}\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
+		"without an id":      {in: `{"jsonrpc":"2.0","method":"x","params":[` + large + "0]}\n" + answer6 + "\n", want: []string{"too large", "message 6"}},
+		"broken":             {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "x\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
+		"broken, without id": {in: `{"result":[` + large + "x\n" + answer6 + "\n", want: []string{"too large", "message 6"}},
+		"cut":                {in: `{"jsonrpc":"2.0","id":5,"result":[` + large, want: []string{"too large 5"}, cut: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, sizes := range [][]byte{nil, {1}, {200}, {3, 255, 7}} {
+				all, cut, err := pieces(t, []byte(c.in), limit, sizes...)
+				require.NoError(t, err)
+				require.Equal(t, c.want, named(all))
+				require.Equal(t, c.cut, cut)
 			}
 		})
 	}

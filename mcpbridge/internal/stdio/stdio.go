@@ -3,11 +3,9 @@ package stdio
 
 import (
 	"context"
-	"errors"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
-	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/tap"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
@@ -70,8 +68,6 @@ func (c *conn) DescribeEnd() (detail, quote string) {
 	switch ended := c.Ended(); {
 	case ended == nil || wire.IsEndOfStream(ended):
 		return "the server process " + detail, quote
-	case errors.Is(ended, rpc.ErrTooLarge):
-		return "the server process was ended: " + wire.TooLarge(c.config), quote
 	default:
 		return "the server process was ended: " + redact.Describe(ended, c.Secrets()...), quote
 	}

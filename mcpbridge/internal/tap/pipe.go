@@ -38,8 +38,8 @@ type Pipe struct {
 	Limit int
 	// Waits reports whether a request with this id waits for its response.
 	Waits func(jsonrpc.ID) bool
-	// Torn returns a response in place of one that is torn, or nil if no request waits for it.
-	Torn func(jsonrpc.ID) *jsonrpc.Response
+	// Unread returns a response in place of one that is torn or too large, or nil if no request waits for it.
+	Unread func(rpc.Piece) *jsonrpc.Response
 	// Text gets all text. It does not keep it.
 	Text func([]byte)
 }
@@ -90,8 +90,8 @@ func (c *pipeConnection) Read(context.Context) (jsonrpc.Message, error) {
 		switch piece.Kind {
 		case rpc.Message:
 			return piece.Message, nil
-		case rpc.Torn:
-			if resp := c.Torn(piece.ID); resp != nil {
+		case rpc.Torn, rpc.TooLarge:
+			if resp := c.Unread(piece); resp != nil {
 				return resp, nil
 			}
 		case rpc.Response:

@@ -32,11 +32,11 @@ func newPipe(t *testing.T, output io.Reader, waits ...int) (c mcp.Connection, te
 	text = new(strings.Builder)
 	c, err := (&Pipe{
 		Output: closed{output}, Input: new(Input), Limit: 1 << 20, Waits: isWaited, Text: func(b []byte) { text.Write(b) },
-		Torn: func(id jsonrpc.ID) *jsonrpc.Response {
-			if !id.IsValid() || !isWaited(id) {
-				return nil
+		Unread: func(piece rpc.Piece) *jsonrpc.Response {
+			if id := piece.ID; id.IsValid() && isWaited(id) {
+				return &jsonrpc.Response{ID: id, Error: errors.New("torn")}
 			}
-			return &jsonrpc.Response{ID: id, Error: errors.New("torn")}
+			return nil
 		},
 	}).Connect(t.Context())
 	require.NoError(t, err)
@@ -214,8 +214,9 @@ func TestTextIsBounded(t *testing.T) {
 	_, end := readAll(conn)
 	require.ErrorIs(t, end, rpc.ErrEndless)
 	conn, _ = newPipe(t, strings.NewReader(`{"jsonrpc":"2.0","id":1,"result":"`+strings.Repeat("x", 1<<20)))
-	_, end = readAll(conn)
-	require.ErrorIs(t, end, rpc.ErrTooLarge)
+	all, end := readAll(conn)
+	require.Empty(t, all)
+	require.Equal(t, io.ErrUnexpectedEOF, end)
 }
 
 func TestCloseEndsARead(t *testing.T) {

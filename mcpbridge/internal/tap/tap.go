@@ -71,7 +71,7 @@ func OverPipe(config *mcpbridge.Server, session *transport.Session, output io.Re
 	pipe := &Pipe{Output: output, Input: input, Limit: wire.MaxResult(config)}
 	t := New(config, session, pipe, input)
 	pipe.Waits = func(id jsonrpc.ID) bool { return t.exchangeOnWire(id) != nil }
-	pipe.Torn = t.torn
+	pipe.Unread = t.unread
 	pipe.Text = func(text []byte) {
 		session.Skipped(len(text))
 		if t.OnText != nil {
@@ -93,15 +93,18 @@ func (t *Tap) exchangeOnWire(id jsonrpc.ID) *wire.Exchange {
 	return nil
 }
 
-// torn fails the request whose response is torn.
-func (t *Tap) torn(id jsonrpc.ID) *jsonrpc.Response {
-	ex := t.exchangeOnWire(id)
+// unread fails the request whose response is torn or too large.
+func (t *Tap) unread(piece rpc.Piece) *jsonrpc.Response {
+	ex := t.exchangeOnWire(piece.ID)
 	if ex == nil {
 		return nil
 	}
 	e := &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: tornDetail}
+	if piece.Kind == rpc.TooLarge {
+		e.Detail = wire.TooLarge(t.config)
+	}
 	ex.Refused(e)
-	return &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Message: e.Detail}}
+	return &jsonrpc.Response{ID: piece.ID, Error: &jsonrpc.Error{Message: e.Detail}}
 }
 
 // SDK returns the tap, which is a transport of the SDK.

@@ -43,14 +43,14 @@ func TestFilesOfTheBridgeNeedEachOtherOneWay(t *testing.T) {
 var imports = []struct{ of, may string }{
 	// What several rooms share, and what needs nothing of them.
 	{"internal/caller internal/dispatch internal/door internal/freeport internal/guard internal/nearest internal/schedule", ""},
-	{"internal/mcpserver internal/schemas internal/visible internal/wellformed", ""},
+	{"internal/exact internal/mcpserver internal/oddtest internal/schemas internal/visible internal/wellformed", ""},
 	{"internal/oauthresource", "internal/visible"},
 	{"internal/relay", "internal/dispatch"},
 
 	// What is said.
 	{"messages", "internal/caller"},
 	{"internal/tracecontext", "messages"},
-	{"internal/results", "messages internal/guard internal/wellformed"},
+	{"internal/results", "messages internal/exact internal/guard internal/wellformed"},
 	{"internal/tasks", "messages"},
 
 	// The bridge knows nothing of actors, and its contract nothing of the rooms below it.
@@ -84,8 +84,8 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/callctx actors/internal/mailbox actors/internal/ring", ""},
 	{"actors/internal/contract", "actors mcpbridge messages internal/caller internal/dispatch internal/guard internal/protocol internal/relay internal/tasks " +
 		"actors/internal/callctx actors/internal/mailbox actors/internal/ring"},
-	{"actors/internal/admission", "mcpbridge messages actors/internal/ring"}, // it decides, and sends nothing
-	{"actors/internal/catalogue", "mcpbridge messages actors/internal/ring"}, // as well
+	{"actors/internal/admission", "mcpbridge messages actors/internal/ring"},                  // it decides, and sends nothing
+	{"actors/internal/catalogue", "mcpbridge messages internal/results actors/internal/ring"}, // as well
 	{"actors/internal/session", "actors mcpbridge messages internal/protocol internal/tasks actors/internal/callctx actors/internal/contract " +
 		"actors/internal/mailbox actors/internal/ring"},
 	{"actors/registry", "actors mcpbridge messages internal/caller internal/dispatch internal/door internal/nearest internal/protocol internal/relay " +
@@ -96,7 +96,7 @@ var imports = []struct{ of, may string }{
 	{"supervisor/telemetry", "actors mcpbridge messages supervisor internal/caller internal/tasks internal/tracecontext"},
 	{"internal/clusterapi", "messages internal/caller internal/dispatch internal/door internal/entry internal/freeport internal/guard " +
 		"internal/protocol internal/relay internal/results internal/storelimit internal/tracecontext"}, // the module cluster has the rest
-	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/caller internal/guard internal/nearest internal/relay internal/schemas internal/storelimit internal/tracecontext internal/visible"},
+	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/caller internal/exact internal/guard internal/nearest internal/relay internal/schemas internal/storelimit internal/tracecontext internal/visible"},
 	{"config", "mcpbridge messages supervisor toolset internal/nearest internal/wellformed"},
 
 	{"internal/gateway", "mcpbridge messages supervisor toolset internal/mcpserver"},

@@ -24,6 +24,15 @@
 //
 // [Error.MayHaveRun] lists the ways in which a request ends, and whether the call may have run.
 //
+// # What is odd
+//
+// What routes a message, or decides what becomes of a call, is read strictly: the id, the method, the code of an error, resultType,
+// and what asks for input. Everything else is carried as it came, and what cannot be shown is shown as text that names it. A
+// content that cannot be read becomes a text with its JSON, data in another form of base64 is decoded, and any other part
+// that cannot be read is left out; [messages.Receipt.Odd] names it. An odd hint permits no replay. A number that a float64 holds
+// is a float64, and any other one a [encoding/json.Number], where any value is allowed. A list whose cursors lead nowhere is what
+// has come so far: see [messages.Receipt.Incomplete]. A message that exceeds [Server.MaxResult] fails its own call.
+//
 // # How expiry is recognized
 //
 // The bridge decides by evidence whether a server knows a session. The wording of an error is no evidence: servers

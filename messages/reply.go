@@ -3,6 +3,7 @@ package messages
 import (
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"time"
 )
 
@@ -40,10 +41,25 @@ type Receipt struct {
 	Replayed bool `json:"replayed"`
 	// Supervisor is the id of the PID of the supervisor.
 	Supervisor string `json:"supervisor"`
+	// Odd names the parts of the result that are not what MCP allows, and what became of each: it was left out, or is shown as
+	// text. The names are the server's, and must not be trusted. Read-only.
+	Odd []string `json:"odd,omitempty"`
+	// Incomplete says why a list lacks what is on further pages of the server, or is empty.
+	Incomplete string `json:"incomplete,omitempty"`
 	// Verbatim is the result as the server has sent it, if [Header.Verbatim] asked for it and the method has
 	// a result: a JSON object, which must not be trusted. The pages of a list are one object. A list from the
 	// catalogue may have none. Read-only.
 	Verbatim json.RawMessage `json:"verbatim,omitempty"`
+}
+
+// Remarks returns what to tell of a result whose parts are odd, or that is incomplete: a sentence each, which may quote
+// names of the server.
+func (r *Receipt) Remarks() []string {
+	remarks := slices.Clone(r.Odd)
+	if r.Incomplete != "" {
+		remarks = append(remarks, "the list is incomplete: "+r.Incomplete)
+	}
+	return remarks
 }
 
 // GetReceipt returns the receipt itself.

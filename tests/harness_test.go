@@ -40,6 +40,9 @@ func TestMain(m *testing.M) {
 	if value := os.Getenv(askerVar); value != "" {
 		runAsker(value)
 	}
+	if os.Getenv(oddVar) != "" {
+		runOdd()
+	}
 	if os.Getenv(describeVar) != "" {
 		runDescribing()
 	}

@@ -25,6 +25,7 @@ type list struct {
 
 	tools   []*Tool             // of the last list; read-only
 	leftOut []*messages.Failure // of the last list; read-only
+	remarks []string            // on the last list
 	known   []*Tool             // as tools, but kept while the supervisor does not know the server
 	begun   bool                // known was listed
 	watch   bool                // a watch waits for the server, see [Toolset.watch]
@@ -103,9 +104,10 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 			seen++
 		}
 		l.tools, l.leftOut, l.known, l.begun, l.seen, l.until = tools, leftOut, tools, true, seen, from.Until
+		l.remarks = listed.Remarks()
 		t.all = nil
 	case errors.Is(err, messages.CodeUnknownServer):
-		l.tools, l.leftOut, t.all = nil, nil, nil
+		l.tools, l.leftOut, l.remarks, t.all = nil, nil, nil, nil
 	}
 	return err
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/exact"
 )
 
 // noContent is the text of an empty result. APIs refuse a blank text.
@@ -126,19 +128,18 @@ func about(link *mcp.ResourceLink) string {
 }
 
 // addStructured adds the structured content, unless a text part is the same JSON. The
-// order of members and white space make no difference. Numbers are compared as float64,
-// as the SDK decodes them.
+// order of members and white space make no difference, nor does the form of a number.
 func (o *Output) addStructured(value any) {
 	if value == nil {
 		return
 	}
 	text := jsonOf(value)
-	var structured any
-	known := json.Unmarshal([]byte(text), &structured) == nil
+	structured, err := exact.Value([]byte(text))
 	for _, part := range o.Parts {
-		var said any
-		_, isText := part.Content.(*mcp.TextContent)
-		if known && isText && json.Unmarshal([]byte(part.Text), &said) == nil && reflect.DeepEqual(structured, said) {
+		if _, isText := part.Content.(*mcp.TextContent); !isText || err != nil || !json.Valid([]byte(part.Text)) {
+			continue
+		}
+		if said, err := exact.Value([]byte(part.Text)); err == nil && reflect.DeepEqual(structured, said) {
 			return
 		}
 	}

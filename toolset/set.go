@@ -29,6 +29,9 @@ type Set struct {
 	// LeftOut has a failure for each tool that is left out, because no API of a model would take its input schema, nor any
 	// request with it. Its Key names the server, its Target the tool, and its Detail what is wrong in the schema.
 	LeftOut []*messages.Failure
+	// Odd are the [messages.Receipt.Remarks] on the lists, each after the name of its server: tools that were left out
+	// because they cannot be read, for example. They may quote names of servers, which must not be trusted.
+	Odd []string
 
 	catalog *catalog
 }

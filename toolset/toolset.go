@@ -245,7 +245,13 @@ func (t *Toolset) known(missing []*messages.Failure) *Set {
 			t.all.leftOut = append(t.all.leftOut, l.leftOut...)
 		}
 	}
-	return &Set{Tools: t.rest.with(t.all.tools), Missing: missing, LeftOut: t.all.leftOut, catalog: t.all}
+	var odd []string
+	for _, l := range t.lists {
+		for _, remark := range l.remarks {
+			odd = append(odd, l.key.Server+": "+remark)
+		}
+	}
+	return &Set{Tools: t.rest.with(t.all.tools), Missing: missing, LeftOut: t.all.leftOut, Odd: odd, catalog: t.all}
 }
 
 // enter returns the failure of a toolset that cannot be used. Otherwise the toolset is in use until

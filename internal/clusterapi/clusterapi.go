@@ -11,6 +11,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcpactor/mcpactor/internal/caller"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/door"
@@ -110,8 +112,11 @@ type Values = caller.Values
 // TraceOf is [tracecontext.Of].
 var TraceOf = tracecontext.Of
 
-// DecodeResult is [results.Decode].
-var DecodeResult = results.Decode
+// DecodeResult is [results.Decode], for a result that another member has decoded before.
+func DecodeResult(method string, raw []byte) (mcp.Result, error) {
+	result, _, err := results.Decode(method, raw)
+	return result, err
+}
 
 // ParseJSON is [results.Parse].
 var ParseJSON = results.Parse

@@ -25,24 +25,28 @@ type content struct {
 	IsError           bool                  `json:"isError,omitempty"`
 }
 
+// messageFields has no methods.
+type messageFields mcp.PromptMessage
+
+type messageWire struct {
+	messageFields
+	Content *content `json:"content"`
+}
+
 // message is a [mcp.PromptMessage] that is decoded in place.
 type message mcp.PromptMessage
 
 // UnmarshalJSON decodes raw.
 func (m *message) UnmarshalJSON(raw []byte) error {
-	type fields message // without this method
-	var wire struct {
-		fields
-		Content *content `json:"content"`
-	}
+	var wire messageWire
 	if err := Parse(raw, &wire); err != nil {
 		return err
 	}
-	wire.fields.Content = wire.Content.decoded()
-	if wire.fields.Content == nil {
+	wire.messageFields.Content = wire.Content.decoded()
+	if wire.messageFields.Content == nil {
 		return (*mcp.PromptMessage)(m).UnmarshalJSON(raw)
 	}
-	*m = message(wire.fields)
+	*m = message(wire.messageFields)
 	return nil
 }
 

@@ -7,6 +7,7 @@
 package results
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -14,40 +15,111 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/exact"
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
+// decoder decodes the results of one method.
+type decoder struct {
+	decode func([]byte) (mcp.Result, error)
+	wire   reflect.Type // the form of a result on the wire
+}
+
 // decoders has the methods whose results can be decoded here: those of the operations that have a
 // result of the SDK. The results of other methods, such as ping, have a type that only the SDK can make.
-var decoders = func() map[string]func([]byte) (mcp.Result, error) {
-	all := map[string]func([]byte) (mcp.Result, error){}
+var decoders = func() map[string]*decoder {
+	all := map[string]*decoder{}
 	for op, reply := range messages.Operations() {
 		field, _ := reflect.TypeOf(reply).Elem().FieldByName("Result")
 		if field.Type != nil && field.Type.Implements(reflect.TypeFor[mcp.Result]()) {
-			all[op.Method()] = func(raw []byte) (mcp.Result, error) { return decode(field.Type.Elem(), raw) }
+			of := field.Type.Elem()
+			all[op.Method()] = &decoder{func(raw []byte) (mcp.Result, error) { return decode(of, raw) }, of}
 		}
 	}
 	// These are decoded in place.
-	all["prompts/get"], all["resources/read"], all["tools/call"] = decodePrompt, decodeRead, decodeCall
+	all["prompts/get"] = &decoder{decodePrompt, reflect.TypeFor[promptWire]()}
+	all["resources/read"] = &decoder{decodeRead, reflect.TypeFor[readWire]()}
+	all["tools/call"] = &decoder{decodeCall, reflect.TypeFor[callWire]()}
 	return all
 }()
 
 // Knows reports whether results of this method can be decoded here.
 func Knows(method string) bool { return decoders[method] != nil }
 
-// Decode returns the result of a request with this method, as the SDK decodes it. raw is the JSON
-// of the result. It is not kept and not changed. Decode may be called by several goroutines.
+// The cursors of pages that have none of their own to ask for the next with.
+const (
+	// EmptyCursor stands for an empty text, which is a cursor.
+	EmptyCursor = "\x00empty"
+	// OddCursor stands for what is no text.
+	OddCursor = "\x00odd"
+)
+
+// Decode returns the result of a request with this method. raw is the JSON of the result. It is not kept and not changed.
+// Decode may be called by several goroutines.
 //
-// It is an error if the method is not one that [Knows] knows. Where the SDK has an error, Decode
-// has one, and it is a [json.UnmarshalTypeError] if the SDK's is one. Where the SDK
-// panics, the error is a [guard.Panic].
-func Decode(method string, raw []byte) (mcp.Result, error) {
-	decoder := decoders[method]
-	if decoder == nil {
-		return nil, fmt.Errorf("results of %q are not decoded here", method)
+// What the SDK decodes comes to the same, apart from three things: a number that a float64 does not hold is a [json.Number] where
+// any value is allowed; there is no null among the things of a list; and NextCursor may be [EmptyCursor] or [OddCursor]. What
+// the SDK cannot decode is mended: odd names what was left out or replaced.
+//
+// It is an error if the method is not one that [Knows] knows, if raw is no result at all, or if a member cannot be read that
+// decides what becomes of the call. It is that of the SDK, or a [guard.Panic] where the SDK panics.
+func Decode(method string, raw []byte) (result mcp.Result, odd []string, err error) {
+	of := decoders[method]
+	if of == nil {
+		return nil, nil, fmt.Errorf("results of %q are not decoded here", method)
 	}
-	return guard.Call(func() (mcp.Result, error) { return decoder(raw) })
+	result, err = guard.Call(func() (mcp.Result, error) { return of.decode(raw) })
+	isOdd := err != nil || hasNull(result)
+	if isOdd {
+		mended, names := mend(raw, of.wire)
+		again, failed := guard.Call(func() (mcp.Result, error) { return of.decode(exact.Decodable(mended)) })
+		if failed != nil {
+			return nil, nil, err
+		}
+		result, raw, odd = again, mended, names
+	}
+	if isOdd || !isPlain(result) && exact.IsNeeded(raw) {
+		exact.Restore(result, raw) //nolint:errcheck // it was decoded before
+	}
+	markEmptyCursor(result, raw)
+	return result, odd, nil
+}
+
+// isPlain reports whether a result has nothing but texts and data, as most have, and so no number.
+func isPlain(result mcp.Result) bool {
+	r, is := result.(*mcp.CallToolResult)
+	if !is || r.StructuredContent != nil || r.Meta != nil || r.InputRequests != nil {
+		return false
+	}
+	for _, one := range r.Content {
+		switch c := one.(type) {
+		case *mcp.TextContent:
+			is = c.Meta == nil
+		case *mcp.ImageContent:
+			is = c.Meta == nil
+		default:
+			is = false
+		}
+		if !is {
+			return false
+		}
+	}
+	return true
+}
+
+// markEmptyCursor sets EmptyCursor in a page that names an empty text as its cursor.
+func markEmptyCursor(result mcp.Result, raw []byte) {
+	if !bytes.Contains(raw, []byte(`"nextCursor"`)) {
+		return
+	}
+	next := reflect.ValueOf(result).Elem().FieldByName("NextCursor")
+	var page struct {
+		NextCursor *string `json:"nextCursor"`
+	}
+	if next.IsValid() && Parse(raw, &page) == nil && page.NextCursor != nil && *page.NextCursor == "" {
+		next.SetString(EmptyCursor)
+	}
 }
 
 // decode decodes a result of a type. If it has an UnmarshalJSON, that costs what it costs with the SDK.
@@ -65,14 +137,25 @@ type (
 	callResult   mcp.CallToolResult
 	promptResult mcp.GetPromptResult
 	readResult   mcp.ReadResourceResult
-)
 
-func decodeCall(raw []byte) (mcp.Result, error) {
-	var wire struct {
+	callWire struct {
 		callResult
 		Content    []*content `json:"content"`
 		ResultType string     `json:"resultType"`
 	}
+	promptWire struct {
+		promptResult
+		Messages   []*message `json:"messages"`
+		ResultType string     `json:"resultType"`
+	}
+	readWire struct {
+		readResult
+		ResultType string `json:"resultType"`
+	}
+)
+
+func decodeCall(raw []byte) (mcp.Result, error) {
+	var wire callWire
 	if err := Parse(raw, &wire); err != nil {
 		return nil, err
 	}
@@ -85,11 +168,7 @@ func decodeCall(raw []byte) (mcp.Result, error) {
 }
 
 func decodePrompt(raw []byte) (mcp.Result, error) {
-	var wire struct {
-		promptResult
-		Messages   []*message `json:"messages"`
-		ResultType string     `json:"resultType"`
-	}
+	var wire promptWire
 	if err := Parse(raw, &wire); err != nil {
 		return nil, err
 	}
@@ -104,10 +183,7 @@ func decodePrompt(raw []byte) (mcp.Result, error) {
 }
 
 func decodeRead(raw []byte) (mcp.Result, error) {
-	var wire struct {
-		readResult
-		ResultType string `json:"resultType"`
-	}
+	var wire readWire
 	if err := Parse(raw, &wire); err != nil {
 		return nil, err
 	}

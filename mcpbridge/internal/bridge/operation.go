@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"reflect"
@@ -13,9 +12,6 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 	"github.com/mcpactor/mcpactor/messages"
 )
-
-// maxPages bounds a list, in case the cursor of a server runs in circles.
-const maxPages = 1000
 
 // caller runs operations with the SDK.
 type caller struct {
@@ -65,48 +61,44 @@ func (c caller) run(ctx context.Context, op messages.Operation) (messages.Result
 
 // list runs an operation whose answer comes in pages.
 func (c caller) list(ctx context.Context, op messages.Operation) (messages.Result, error) {
-	cs, limit := c.cs, c.maxBytes
+	cs, ex := c.cs, wire.ExchangeOf(ctx)
 	switch op.(type) {
 	case *messages.ListTools:
 		all := &mcp.ListToolsResult{Tools: []*mcp.Tool{}}
-		err := pages(limit, func(cursor string) (*mcp.ListToolsResult, error) {
+		incomplete, err := pages(ex, c.maxBytes, func(cursor string) (*mcp.ListToolsResult, error) {
 			return cs.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
-		}, func(page *mcp.ListToolsResult) (next string) {
+		}, func(page *mcp.ListToolsResult) {
 			all.Meta, all.Tools = page.Meta, append(all.Tools, page.Tools...)
 			all.Cacheable = narrower(all.Cacheable, page.Cacheable)
-			return page.NextCursor
-		})
-		return &messages.ToolList{Result: all}, err
+		}, func(page *mcp.ListToolsResult) string { return page.NextCursor })
+		return &messages.ToolList{Receipt: messages.Receipt{Incomplete: incomplete}, Result: all}, err
 	case *messages.ListResources:
 		all := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}}
-		err := pages(limit, func(cursor string) (*mcp.ListResourcesResult, error) {
+		incomplete, err := pages(ex, c.maxBytes, func(cursor string) (*mcp.ListResourcesResult, error) {
 			return cs.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
-		}, func(page *mcp.ListResourcesResult) (next string) {
+		}, func(page *mcp.ListResourcesResult) {
 			all.Meta, all.Resources = page.Meta, append(all.Resources, page.Resources...)
 			all.Cacheable = narrower(all.Cacheable, page.Cacheable)
-			return page.NextCursor
-		})
-		return &messages.ResourceList{Result: all}, err
+		}, func(page *mcp.ListResourcesResult) string { return page.NextCursor })
+		return &messages.ResourceList{Receipt: messages.Receipt{Incomplete: incomplete}, Result: all}, err
 	case *messages.ListResourceTemplates:
 		all := &mcp.ListResourceTemplatesResult{ResourceTemplates: []*mcp.ResourceTemplate{}}
-		err := pages(limit, func(cursor string) (*mcp.ListResourceTemplatesResult, error) {
+		incomplete, err := pages(ex, c.maxBytes, func(cursor string) (*mcp.ListResourceTemplatesResult, error) {
 			return cs.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
-		}, func(page *mcp.ListResourceTemplatesResult) (next string) {
+		}, func(page *mcp.ListResourceTemplatesResult) {
 			all.Meta, all.ResourceTemplates = page.Meta, append(all.ResourceTemplates, page.ResourceTemplates...)
 			all.Cacheable = narrower(all.Cacheable, page.Cacheable)
-			return page.NextCursor
-		})
-		return &messages.ResourceTemplateList{Result: all}, err
+		}, func(page *mcp.ListResourceTemplatesResult) string { return page.NextCursor })
+		return &messages.ResourceTemplateList{Receipt: messages.Receipt{Incomplete: incomplete}, Result: all}, err
 	case *messages.ListPrompts:
 		all := &mcp.ListPromptsResult{Prompts: []*mcp.Prompt{}}
-		err := pages(limit, func(cursor string) (*mcp.ListPromptsResult, error) {
+		incomplete, err := pages(ex, c.maxBytes, func(cursor string) (*mcp.ListPromptsResult, error) {
 			return cs.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
-		}, func(page *mcp.ListPromptsResult) (next string) {
+		}, func(page *mcp.ListPromptsResult) {
 			all.Meta, all.Prompts = page.Meta, append(all.Prompts, page.Prompts...)
 			all.Cacheable = narrower(all.Cacheable, page.Cacheable)
-			return page.NextCursor
-		})
-		return &messages.PromptList{Result: all}, err
+		}, func(page *mcp.ListPromptsResult) string { return page.NextCursor })
+		return &messages.PromptList{Receipt: messages.Receipt{Incomplete: incomplete}, Result: all}, err
 	}
 	return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: fmt.Sprintf("operation %T is not known here", op)}
 }
@@ -142,50 +134,4 @@ func copyOf[T any, P interface {
 	p := P(&copied)
 	p.SetMeta(maps.Clone(p.GetMeta()))
 	return p
-}
-
-// pages gets one page after the other until there are no more. add adds a page to the result,
-// and returns the cursor of the next. All pages together may have limit bytes of
-// JSON. A single page was bounded when it was read.
-func pages[R any](limit int, get func(cursor string) (R, error), add func(R) (next string)) error {
-	cursor, size := "", 0
-	for n := 1; n <= maxPages; n++ {
-		page, err := get(cursor)
-		if err != nil {
-			return err
-		}
-		next := add(page)
-		if next == "" && n == 1 {
-			return nil
-		}
-		if size += sizeOf(page); size > limit {
-			return &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: fmt.Sprintf("the server's list has more than %d bytes (maxResult) on its first %d pages", limit, n)}
-		}
-		switch next {
-		case "":
-			return nil
-		case cursor:
-			return &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: "the server's list does not end: a page names itself as the next"}
-		}
-		cursor = next
-	}
-	return &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: fmt.Sprintf("the server's list has more than %d pages", maxPages)}
-}
-
-// sizeOf returns the size of a page as JSON. On the wire it had the same size, apart from
-// spaces and from fields that the SDK does not know.
-func sizeOf(page any) int {
-	var size counter
-	e := json.NewEncoder(&size)
-	e.SetEscapeHTML(false)
-	e.Encode(page) //nolint:errcheck // it was JSON
-	return int(size)
-}
-
-// counter counts what is written to it.
-type counter int
-
-func (c *counter) Write(b []byte) (int, error) {
-	*c += counter(len(b))
-	return len(b), nil
 }

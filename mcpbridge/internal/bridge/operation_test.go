@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -49,7 +50,8 @@ func TestListIsBoundedOverAllItsPages(t *testing.T) {
 
 func TestListOnOnePageIsNotMeasured(t *testing.T) {
 	got := 0
-	err := pages(1, func(string) (string, error) { got++; return "a page", nil }, func(string) string { return "" })
+	incomplete, err := pages(new(wire.Exchange), 1, func(string) (string, error) { got++; return "a page", nil }, func(string) {}, func(string) string { return "" })
 	require.NoError(t, err)
+	require.Empty(t, incomplete)
 	require.Equal(t, 1, got)
 }

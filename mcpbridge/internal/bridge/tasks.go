@@ -2,7 +2,6 @@ package bridge
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -72,13 +71,7 @@ func (c *conn) completed(ex *wire.Exchange, task *tasks.Task, verbatim bool) (me
 	if err := results.Check(rpc.MethodCallTool, task.Result, true); err != nil {
 		return nil, wrongTask(err)
 	}
-	result, err := results.Decode(rpc.MethodCallTool, task.Result)
-	if verbatim {
-		if err != nil && json.Valid(task.Result) {
-			result, err = results.Decode(rpc.MethodCallTool, []byte("{}"))
-		}
-		ex.Keep(task.Result)
-	}
+	result, err := decoded(ex, rpc.MethodCallTool, task.Result, verbatim)
 	if err != nil {
 		return nil, wrongTask(err)
 	}

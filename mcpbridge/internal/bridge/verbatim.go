@@ -5,7 +5,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/results"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -23,6 +25,20 @@ func extraOf(op messages.Operation, method string) map[string]json.RawMessage {
 // isVerbatim reports whether the result of a request with this method is kept as it came.
 func isVerbatim(op messages.Operation, method string) bool {
 	return op != nil && op.Head().Verbatim && op.Method() == method
+}
+
+// decoded returns a result of a request with this method, and notes in its exchange what is odd about it. With verbatim, the
+// exchange keeps it as it came.
+func decoded(ex *wire.Exchange, method string, raw json.RawMessage, verbatim bool) (mcp.Result, error) {
+	result, odd, err := results.Decode(method, raw)
+	if verbatim {
+		if err != nil && json.Valid(raw) { // it has parts that the SDK does not know
+			result, odd, err = results.Decode(method, []byte("{}"))
+		}
+		ex.Keep(raw)
+	}
+	ex.NoteOdd(odd)
+	return result, err
 }
 
 // withoutRoots returns the parameters of initialize without the capability of roots, which encodes even if there is none.

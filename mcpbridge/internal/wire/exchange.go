@@ -73,6 +73,7 @@ type Exchange struct {
 	result json.RawMessage   // the result that was taken, or nil
 	params json.RawMessage   // of the last request, if the SDK sends it without them
 	kept   []json.RawMessage // results that the operation wants as they came
+	odd    []string          // parts of its results that were left out or replaced
 
 	resumptions int // attempts to resume a stream that broke off
 
@@ -185,7 +186,7 @@ func (ex *Exchange) Params() json.RawMessage {
 func (ex *Exchange) Restart() {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	ex.sent, ex.handedOver, ex.unprocessed, ex.kept = false, false, false, nil
+	ex.sent, ex.handedOver, ex.unprocessed, ex.kept, ex.odd = false, false, false, nil, nil
 	ex.accepted, ex.earlier, ex.begun, ex.answered, ex.refusal = false, false, false, false, nil
 }
 
@@ -319,6 +320,27 @@ func (ex *Exchange) Kept() []json.RawMessage {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	return ex.kept
+}
+
+// DropKept drops the last result that was kept, if there is one.
+func (ex *Exchange) DropKept() {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.kept = ex.kept[:max(0, len(ex.kept)-1)]
+}
+
+// NoteOdd notes parts of a result that were left out or replaced.
+func (ex *Exchange) NoteOdd(parts []string) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.odd = append(ex.odd, parts...)
+}
+
+// Odd returns the parts that were noted.
+func (ex *Exchange) Odd() []string {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	return ex.odd
 }
 
 // Refused notes what came in place of a response.

@@ -1,0 +1,304 @@
+package results
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/exact"
+	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/internal/wellformed"
+)
+
+// mender makes of a result one that can be decoded. It replaces what says the same in another form, such as base64 without
+// padding. It shows a content that it cannot read as text, and leaves out any other part that it cannot read.
+type mender struct {
+	odd   []string // what was replaced by text or left out
+	fatal bool     // a strict member cannot be read
+}
+
+// maxOdd bounds how many odd parts are named.
+const maxOdd = 100
+
+// strict are the members of a result that decide what becomes of the call. Without one of them, the result is lost.
+var strict = map[string]bool{"resultType": true, "inputRequests": true, "requestState": true}
+
+// identifying are the members without which a thing is left out: nobody could ask for it.
+var identifying = map[reflect.Type]string{
+	reflect.TypeFor[mcp.Tool](): "name", reflect.TypeFor[mcp.Prompt](): "name", reflect.TypeFor[mcp.PromptArgument](): "name",
+	reflect.TypeFor[mcp.Resource](): "uri", reflect.TypeFor[mcp.ResourceTemplate](): "uriTemplate", reflect.TypeFor[mcp.Icon](): "src",
+}
+
+// essential are the members without which a content of a type shows nothing.
+var essential = map[string]string{
+	"text": "text", "image": "data", "audio": "data", "resource_link": "uri", "resource": "resource", "tool_use": "input", "tool_result": "content",
+}
+
+// mend returns a result of this type that can be decoded, and what is odd about it. It returns nil if there is none.
+func mend(raw json.RawMessage, of reflect.Type) (mended json.RawMessage, odd []string) {
+	var m mender
+	if raw = bytes.TrimSpace(raw); of == reflect.TypeFor[callWire]() && len(raw) > 0 && raw[0] != '{' { // it is a content itself
+		m.say("the result", raw, "is shown as its content")
+		raw = slices.Concat([]byte(`{"content":`), raw, []byte("}"))
+	}
+	mended, ok := m.object("", raw, of, "")
+	if !ok || m.fatal || !json.Valid(mended) {
+		return nil, nil
+	}
+	return mended, m.odd
+}
+
+// say notes that a part is odd, and what became of it. The part itself is not quoted.
+func (m *mender) say(at string, raw json.RawMessage, became string) {
+	switch len(m.odd) {
+	case maxOdd:
+		m.odd = append(m.odd, "there is more")
+	case maxOdd + 1:
+	default:
+		m.odd = append(m.odd, fmt.Sprintf("%s is %s, and %s", strings.TrimPrefix(at, "."), cmp.Or(kinds[raw[0]], "a number"), became))
+	}
+}
+
+// kinds are the kinds of values by the first byte.
+var kinds = map[byte]string{'{': "an object that cannot be read", '[': "a list", '"': "a string", 'n': "null", 't': "true", 'f': "false"}
+
+// fit returns a value that can be decoded into a type. It returns false if there is none.
+func (m *mender) fit(at string, raw json.RawMessage, of reflect.Type) (json.RawMessage, bool) {
+	isNull := string(raw) == "null"
+	switch of {
+	case reflect.TypeFor[*content]():
+		return m.content(at, raw), true
+	case reflect.TypeFor[*message]():
+		of = reflect.TypeFor[messageWire]()
+	case reflect.TypeFor[[]byte]():
+		return encoded(raw)
+	case reflect.TypeFor[mcp.InputRequestMap]():
+		return raw, decodes(raw, of)
+	}
+	switch of.Kind() {
+	case reflect.Pointer:
+		if isNull {
+			return raw, true
+		}
+		return m.fit(at, raw, of.Elem())
+	case reflect.Interface:
+		return raw, !wellformed.IsTooDeep(raw)
+	case reflect.Map:
+		return raw, (isNull || raw[0] == '{') && !wellformed.IsTooDeep(raw)
+	case reflect.Struct:
+		return m.object(at, raw, of, identifying[of])
+	case reflect.Slice:
+		return m.list(at, raw, of.Elem())
+	case reflect.Int, reflect.Int64:
+		return integer(raw)
+	}
+	return raw, decodes(raw, of)
+}
+
+// decodes reports whether a value can be decoded into a type.
+func decodes(raw []byte, of reflect.Type) bool {
+	_, err := guard.Call(func() (any, error) { return nil, Parse(raw, reflect.New(of).Interface()) })
+	return err == nil
+}
+
+// object returns an object whose members can be decoded into the fields of a struct. It returns false if needed, the name of
+// a member, is there and cannot be.
+func (m *mender) object(at string, raw json.RawMessage, of reflect.Type, needed string) (json.RawMessage, bool) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return nil, false
+	}
+	fields := fieldsOfJSON(of)
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		field, known := fields[name]
+		if !known {
+			continue
+		}
+		value := members[name]
+		fitting, ok := m.fit(at+"."+name, value, field)
+		switch {
+		case ok:
+			members[name] = fitting
+		case name == needed:
+			return nil, false
+		default:
+			m.fatal = m.fatal || strict[name]
+			delete(members, name)
+			as, instead, became := insteadOf(of, name, value)
+			if instead != nil && members[as] == nil {
+				members[as] = instead
+			}
+			if as != "nextCursor" { // the list says so
+				m.say(at+"."+name, value, became)
+			}
+		}
+	}
+	mended, err := json.Marshal(members)
+	return mended, err == nil
+}
+
+// insteadOf returns a member that stands in place of one that cannot be read, or none, and what became of that.
+func insteadOf(of reflect.Type, name string, value json.RawMessage) (as string, instead json.RawMessage, became string) {
+	switch {
+	case name == "nextCursor":
+		instead, _ = json.Marshal(OddCursor)
+		return name, instead, ""
+	case name == "isError" && (strings.EqualFold(string(value), `"true"`) || string(value) == "1"):
+		return name, json.RawMessage("true"), "is read as true"
+	case of == reflect.TypeFor[mcp.ResourceContents]() && (name == "blob" || name == "text"):
+		return "text", shown(name, value), "is shown as text"
+	}
+	return "", nil, "was left out"
+}
+
+// fieldsOfJSON returns the types of the fields of a struct by their names in JSON.
+func fieldsOfJSON(of reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	for _, field := range reflect.VisibleFields(of) {
+		if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" && field.IsExported() {
+			fields[name] = field.Type
+		}
+	}
+	return fields
+}
+
+// list returns a list whose elements can be decoded into a type, without those that cannot be. A content alone is a list.
+func (m *mender) list(at string, raw json.RawMessage, of reflect.Type) (json.RawMessage, bool) {
+	var list []json.RawMessage
+	if err := json.Unmarshal(raw, &list); err != nil {
+		if of != reflect.TypeFor[*content]() {
+			return nil, false
+		}
+		list = []json.RawMessage{raw}
+	}
+	fitting := []json.RawMessage{}
+	for i, one := range list {
+		place := fmt.Sprintf("%s[%d]", at, i)
+		if name := nameIn(one); name != "" {
+			place += fmt.Sprintf(" (%.100q)", name)
+		}
+		its, ok := m.fit(place, one, of)
+		if !ok || string(its) == "null" || !decodes(its, of) {
+			m.say(place, one, "was left out")
+			continue
+		}
+		fitting = append(fitting, its)
+	}
+	mended, err := json.Marshal(fitting)
+	return mended, err == nil
+}
+
+// nameIn returns the name of a thing that is listed, or its URI.
+func nameIn(raw json.RawMessage) string {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(raw, &members) != nil {
+		return ""
+	}
+	for _, key := range []string{"name", "uri", "uriTemplate"} {
+		var name string
+		if json.Unmarshal(members[key], &name) == nil && name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+// content returns a content that can be decoded. It is a text if the given one cannot be read.
+func (m *mender) content(at string, raw json.RawMessage) json.RawMessage {
+	var kind struct {
+		Type string `json:"type"`
+	}
+	if needed := ""; Parse(raw, &kind) == nil && essential[kind.Type] != "" {
+		needed = essential[kind.Type]
+		inner := mender{odd: m.odd}
+		mended, ok := inner.object(at, raw, reflect.TypeFor[content](), needed)
+		if ok && decodes(slices.Concat([]byte(`{"content":[`), mended, []byte("]}")), reflect.TypeFor[mcp.CallToolResult]()) {
+			m.odd = inner.odd
+			return mended
+		}
+	}
+	m.say(at, raw, "is shown as text")
+	text := shown("content", raw)
+	if raw[0] == '"' {
+		text = raw
+	}
+	return slices.Concat([]byte(`{"type":"text","text":`), text, []byte("}"))
+}
+
+// shown returns a string that shows a value which cannot be read.
+func shown(what string, raw json.RawMessage) json.RawMessage {
+	text := string(raw)
+	json.Unmarshal(raw, &text) //nolint:errcheck // it is no string then
+	data, _ := json.Marshal("[" + what + " that cannot be read: " + text + "]")
+	return data
+}
+
+// integer returns a number without a fraction of zero and without an exponent.
+func integer(raw json.RawMessage) (json.RawMessage, bool) {
+	if decodes(raw, reflect.TypeFor[int64]()) {
+		return raw, true
+	}
+	number, same := exact.Float64(string(raw))
+	return strconv.AppendInt(nil, int64(number), 10), same && number == math.Trunc(number) && math.Abs(number) < 1<<53
+}
+
+// encoded returns data as base64 with padding. It may be URL-safe, be without padding, have white space in it, or be a data URL.
+func encoded(raw json.RawMessage) (json.RawMessage, bool) {
+	if decodes(raw, reflect.TypeFor[[]byte]()) {
+		return raw, true
+	}
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		return nil, false
+	}
+	if head, data, is := strings.Cut(text, ","); is && strings.HasPrefix(head, "data:") && strings.HasSuffix(head, ";base64") {
+		text = data
+	}
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return -1
+		case r == '-':
+			return '+'
+		case r == '_':
+			return '/'
+		}
+		return r
+	}, text)
+	data, err := base64.RawStdEncoding.Strict().DecodeString(strings.TrimRight(text, "="))
+	if err != nil {
+		return nil, false
+	}
+	mended, err := json.Marshal(data)
+	return mended, err == nil
+}
+
+// hasNull reports whether there is a null among the things of a list.
+func hasNull(result mcp.Result) bool {
+	switch r := result.(type) {
+	case *mcp.ListToolsResult:
+		return slices.Contains(r.Tools, nil)
+	case *mcp.ListPromptsResult:
+		return slices.Contains(r.Prompts, nil)
+	case *mcp.ListResourcesResult:
+		return slices.Contains(r.Resources, nil)
+	case *mcp.ListResourceTemplatesResult:
+		return slices.Contains(r.ResourceTemplates, nil)
+	case *mcp.ReadResourceResult:
+		return slices.Contains(r.Contents, nil)
+	case *mcp.GetPromptResult:
+		return slices.Contains(r.Messages, nil)
+	}
+	return false
+}

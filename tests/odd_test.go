@@ -1,0 +1,284 @@
+package tests
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/internal/oddtest"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/toolset"
+)
+
+// oddVar makes a process an odd server over stdio.
+const oddVar = "MCPACTOR_TEST_ODD"
+
+const oddSeed, oddPairs = 7, 150
+
+// runOdd answers calls of tools with the results that are drawn with the seed.
+func runOdd() {
+	var s oddtest.Server
+	s.Follow(oddtest.Some("tools/call", oddPairs, oddSeed))
+	s.Pipe(os.Stdin, os.Stdout)
+	os.Exit(0)
+}
+
+// withOdd runs a scenario in front of an odd server.
+func withOdd(t *testing.T, of func(url string) mcpbridge.Server, scenario func(s *oddtest.Server, sup *supervisor.Supervisor)) {
+	t.Helper()
+	s := new(oddtest.Server)
+	web := httptest.NewServer(s)
+	defer func() { web.CloseClientConnections(); web.Close() }()
+	sup, err := supervisor.Start(nil, supervisor.Config{Servers: []mcpbridge.Server{of(web.URL)}})
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	defer sup.Stop(ctx) //nolint:errcheck // it is stopped below, unless the scenario has failed
+	scenario(s, sup)
+	require.NoError(t, sup.Stop(ctx))
+}
+
+func oddOverHTTP(url string) mcpbridge.Server { return mcpbridge.Server{Name: "s", URL: url + "/mcp"} }
+
+// oddOperation returns an operation with a method. Each has a scope of its own list.
+func oddOperation(method string) messages.Operation {
+	h := messages.To("s", "x")
+	switch method {
+	case "tools/call":
+		return &messages.CallTool{Header: h, Params: &mcp.CallToolParams{Name: "first"}}
+	case "tools/list":
+		return &messages.ListTools{Header: h}
+	case "prompts/list":
+		return &messages.ListPrompts{Header: h}
+	case "resources/list":
+		return &messages.ListResources{Header: h}
+	case "resources/templates/list":
+		return &messages.ListResourceTemplates{Header: h}
+	case "resources/read":
+		return &messages.ReadResource{Header: h, Params: &mcp.ReadResourceParams{URI: "m00"}}
+	case "prompts/get":
+		return &messages.GetPrompt{Header: h, Params: &mcp.GetPromptParams{Name: "m00"}}
+	}
+	return &messages.Complete{Header: h, Params: &mcp.CompleteParams{Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "m00"}}}
+}
+
+// faultsOf gets odd results, and returns what is wrong: the request fails, a part beside the odd value is lost, or the value is neither shown
+// nor named.
+func faultsOf(t *testing.T, sup *supervisor.Supervisor, all []oddtest.Odd, set func(method, result string)) (faults []string) {
+	for _, odd := range all {
+		set(odd.Method, odd.Result)
+		reply, err := sup.Client().Do(t.Context(), oddOperation(odd.Method))
+		if err != nil {
+			faults = append(faults, fmt.Sprint(odd.Name, ": ", err))
+			continue
+		}
+		data, err := json.Marshal(reply)
+		require.NoError(t, err)
+		remarks := reply.(messages.Result).GetReceipt().Remarks()
+		if lost := odd.Lost(string(data), remarks); len(lost) > 0 || !odd.IsShown(string(data), remarks) {
+			faults = append(faults, fmt.Sprintf("%s: lost %v: %s %q", odd.Name, lost, data, remarks))
+		}
+	}
+	return faults
+}
+
+// Each kind of JSON value in each field of each result: no other part is lost, and what is odd is shown or named.
+func TestOddPartOfAResultCostsThatPart(t *testing.T) {
+	withOdd(t, oddOverHTTP, func(s *oddtest.Server, sup *supervisor.Supervisor) {
+		require.Empty(t, faultsOf(t, sup, oddtest.All(""), s.Set))
+	})
+}
+
+func TestOddPartOfAResultCostsThatPartOverOtherTransports(t *testing.T) {
+	program, err := os.Executable()
+	require.NoError(t, err)
+	for name, of := range map[string]func(string) mcpbridge.Server{
+		"HTTP+SSE": func(url string) mcpbridge.Server {
+			return mcpbridge.Server{Name: "s", URL: url + "/sse", Transport: mcpbridge.TransportSSE}
+		},
+		"stdio": func(string) mcpbridge.Server {
+			return mcpbridge.Server{Name: "s", Command: program, Env: map[string]string{oddVar: "1"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withOdd(t, of, func(s *oddtest.Server, sup *supervisor.Supervisor) {
+				calls := oddtest.Some("tools/call", oddPairs, oddSeed)
+				s.Follow(calls)
+				require.Empty(t, faultsOf(t, sup, calls, func(string, string) {})) // each call gets the next result
+			})
+		})
+	}
+}
+
+// The toolset shows a model what is odd, and names the tools that it leaves out.
+func TestOddPartOfAResultIsShownByAToolset(t *testing.T) {
+	withOdd(t, oddOverHTTP, func(s *oddtest.Server, sup *supervisor.Supervisor) {
+		set, err := toolset.New(sup.System(), sup, toolset.Config{Scope: "x", Servers: []toolset.Server{{Name: "s"}}})
+		require.NoError(t, err)
+		defer set.Close()
+		for _, odd := range oddtest.Some("tools/call", 60, 1) {
+			s.Set(odd.Method, odd.Result)
+			result, err := set.Call(t.Context(), "s__first", nil)
+			require.NoError(t, err, odd.Name)
+			require.Len(t, set.Outcome(result, nil).Parts, len(result.Result.Content)+structured(result), odd.Name)
+		}
+	})
+	for _, odd := range oddtest.Some("tools/list", 40, 1) {
+		withOdd(t, oddOverHTTP, func(s *oddtest.Server, sup *supervisor.Supervisor) {
+			s.Set(odd.Method, odd.Result)
+			set, err := toolset.New(sup.System(), sup, toolset.Config{Scope: "x", Servers: []toolset.Server{{Name: "s"}}})
+			require.NoError(t, err)
+			defer set.Close()
+			listed, err := set.Tools(t.Context())
+			require.NoError(t, err)
+			require.Empty(t, listed.Missing, odd.Name)
+			if !strings.HasPrefix(odd.Path, "tools[1]") && odd.Path != "tools" {
+				require.NotNil(t, listed.Tool("s__second"), odd.Name)
+			}
+			if len(listed.Tools) < 2 && odd.Path != "tools" {
+				require.NotEmpty(t, listed.Odd, odd.Name)
+			}
+		})
+	}
+}
+
+// structured is 1 if a result has structured content, which is a part of its own.
+func structured(result *messages.ToolResult) int {
+	if result.Result.StructuredContent != nil {
+		return 1
+	}
+	return 0
+}
+
+// An odd hint permits no replay, and neither do two tools of one name if one of them must not run twice.
+func TestOddHintPermitsNoReplay(t *testing.T) {
+	tool := func(annotations string) string {
+		return `{"name":"first","inputSchema":{"type":"object"},"annotations":` + annotations + `}`
+	}
+	for tools, may := range map[string]bool{
+		tool(`{"readOnlyHint":true}`):                                        true,
+		tool(`{"readOnlyHint":"true"}`):                                      false,
+		tool(`{"readOnlyHint":1}`):                                           false,
+		tool(`{"readOnlyHint":[true]}`):                                      false,
+		tool(`{"readOnlyHint":true,"readOnlyHint":"no"}`):                    false,
+		tool(`[{"readOnlyHint":true}]`):                                      false,
+		tool(`{"idempotentHint":"true","title":5}`):                          false,
+		tool(`{"readOnlyHint":true,"title":5}`):                              true,
+		tool(`{"readOnlyHint":true}`) + "," + tool(`{"readOnlyHint":false}`): false,
+		tool(`{"readOnlyHint":false}`) + "," + tool(`{"readOnlyHint":true}`): false,
+	} {
+		withOdd(t, oddOverHTTP, func(s *oddtest.Server, sup *supervisor.Supervisor) {
+			s.Set("tools/list", `{"tools":[`+tools+`]}`)
+			_, err := sup.Client().Do(t.Context(), oddOperation("tools/list"))
+			require.NoError(t, err)
+			s.Break()
+			_, err = sup.Client().Do(t.Context(), oddOperation("tools/call"))
+			require.Error(t, err)
+			require.Equal(t, may, s.Ran() == 2, "%s: %d, %v", tools, s.Ran(), err)
+		})
+	}
+}
+
+// Numbers are exact: those that a float64 holds are float64, and any other is a json.Number.
+func TestNumbersOfAResultAreExact(t *testing.T) {
+	const call = `{"content":[{"type":"text","text":"a","_meta":{"n":9007199254740993}}],"_meta":{"n":9007199254740993},` +
+		`"structuredContent":{"id":9007199254740993,"one":1.0,"big":123456789012345678901234567890,"huge":1e400,"tiny":1e-400,"tenth":0.1}}`
+	withOdd(t, oddOverHTTP, func(s *oddtest.Server, sup *supervisor.Supervisor) {
+		s.Set("tools/call", call)
+		s.Set("tools/list", `{"tools":[{"name":"first","inputSchema":{"type":"object","properties":{"n":{"maximum":18446744073709551615,"enum":[9007199254740993,7]}}}}]}`)
+		reply, err := sup.Client().CallTool(t.Context(), "s", "x", &mcp.CallToolParams{Name: "first"})
+		require.NoError(t, err)
+		require.Empty(t, reply.Odd)
+		require.Equal(t, map[string]any{
+			"id": json.Number("9007199254740993"), "one": 1.0, "big": json.Number("123456789012345678901234567890"),
+			"huge": json.Number("1e400"), "tiny": json.Number("1e-400"), "tenth": 0.1,
+		}, reply.Result.StructuredContent)
+		require.Equal(t, mcp.Meta{"n": json.Number("9007199254740993")}, reply.Result.Meta)
+		require.Equal(t, mcp.Meta{"n": json.Number("9007199254740993")}, reply.Result.Content[0].(*mcp.TextContent).Meta)
+		listed, err := sup.Client().ListTools(t.Context(), "s", "x")
+		require.NoError(t, err)
+		schema, err := json.Marshal(listed.Result.Tools[0].InputSchema)
+		require.NoError(t, err)
+		require.JSONEq(t, `{"type":"object","properties":{"n":{"maximum":18446744073709551615,"enum":[9007199254740993,7]}}}`, string(schema))
+		require.Contains(t, string(schema), "18446744073709551615")
+		row, _, err := supervisor.CallToolAs[struct{ ID int64 }](t.Context(), sup.Client(), "s", "x", &mcp.CallToolParams{Name: "first"})
+		require.NoError(t, err)
+		require.EqualValues(t, 9007199254740993, row.ID)
+	})
+}
+
+// The words of an error are kept, whatever the form of the error.
+func TestErrorOfAnyFormReachesItsCaller(t *testing.T) {
+	withOdd(t, oddOverHTTP, func(s *oddtest.Server, sup *supervisor.Supervisor) {
+		for _, form := range []string{
+			`{"code":"E_NOPE","message":"not today"}`, `{"code":-32000.0,"message":"not today"}`, `"not today"`, `["not today"]`, `{"code":1.5,"message":"not today"}`,
+			`{"message":"not today"}`, `{"code":null,"message":"not today"}`, `{"code":[],"message":{"en":"not today"}}`, `{"code":-1,"message":"not today","data":9007199254740993}`,
+		} {
+			s.Fail(form)
+			_, err := sup.Client().Do(t.Context(), oddOperation("tools/call"))
+			require.ErrorIs(t, err, messages.CodeServerError, form)
+			require.ErrorContains(t, err, "not today", form)
+		}
+	})
+}
+
+// A list whose pages do not come to an end is what has come so far, and says that it is incomplete.
+func TestListWithAnOddCursorIsIncomplete(t *testing.T) {
+	for name, c := range map[string]struct {
+		pages      map[string]string // by the cursor of the request, without its quotes
+		want       string
+		incomplete string
+	}{
+		"that does not advance":  {map[string]string{"": page("2", "a", "b"), "2": page("2", "a", "b")}, "a b", "page 2 is one that has come before"},
+		"that names itself":      {map[string]string{"": page("2", "a"), "2": page("2", "b")}, "a b", "page 2 names a page"},
+		"in a circle":            {map[string]string{"": page("x", "a"), "x": page("y", "b"), "y": page("x", "c")}, "a b c", "page 3 names a page"},
+		"empty, with more":       {map[string]string{"": page("", "a"), "empty": page("-", "b")}, "a b", ""},
+		"empty, at the end":      {map[string]string{"": page("", "a"), "empty": page("", "a")}, "a", ""},
+		"empty, after a page":    {map[string]string{"": page("2", "a"), "2": page("", "b"), "empty": page("2", "a")}, "a b", ""},
+		"empty, and refused":     {map[string]string{"": page("", "a")}, "a", ""},
+		"a number":               {map[string]string{"": strings.Replace(page("2", "a"), `"2"`, `2`, 1)}, "a", "the cursor on page 1 is no text"},
+		"null":                   {map[string]string{"": strings.Replace(page("2", "a"), `"2"`, `null`, 1)}, "a", ""},
+		"that is another always": {nil, "", "more than 1000 pages"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			withOdd(t, oddOverHTTP, func(s *oddtest.Server, sup *supervisor.Supervisor) {
+				s.Pages(c.pages)
+				reply, err := sup.Client().ListTools(t.Context(), "s", "x")
+				require.NoError(t, err)
+				var names []string
+				for _, tool := range reply.Result.Tools {
+					names = append(names, tool.Name)
+				}
+				if c.pages != nil {
+					require.Equal(t, c.want, strings.Join(names, " "))
+				}
+				require.Contains(t, reply.Incomplete, c.incomplete)
+				require.Equal(t, c.incomplete == "", reply.Incomplete == "")
+				require.Empty(t, reply.Odd)
+			})
+		})
+	}
+}
+
+// page is a page of tools, and the cursor of the next one, or "-" for none.
+func page(next string, names ...string) string {
+	var tools []string
+	for _, name := range names {
+		tools = append(tools, fmt.Sprintf(`{"name":%q,"inputSchema":{"type":"object"}}`, name))
+	}
+	cursor := fmt.Sprintf(`,"nextCursor":%q`, next)
+	if next == "-" {
+		cursor = ""
+	}
+	return `{"tools":[` + strings.Join(tools, ",") + `]` + cursor + `}`
+}

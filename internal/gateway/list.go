@@ -37,6 +37,9 @@ func (c *client) list(r *mcpserver.Request, params mcpserver.Object) (any, error
 			failed = append(failed, fmt.Errorf("%s: %w", s.name, errs[i]))
 			continue
 		}
+		for _, remark := range got.remarks {
+			c.log(r, "warning", s.name+": "+remark)
+		}
 		for _, it := range got.items {
 			if !c.g.cfg.Prefixed || !seen[it.public] {
 				seen[it.public] = true
@@ -54,9 +57,14 @@ func (c *client) list(r *mcpserver.Request, params mcpserver.Object) (any, error
 		failed = append(failed, errors.New(text))
 	}
 	for _, err := range failed {
-		c.Notify("notifications/message", &mcp.LoggingMessageParams{Level: "error", Logger: "mcpactor", Data: oneLine(err)}, r.ID)
+		c.log(r, "error", oneLine(err))
 	}
 	return result.With(kind.items, all), nil
+}
+
+// log tells the client something beside the answer to a request.
+func (c *client) log(r *mcpserver.Request, level mcp.LoggingLevel, text string) {
+	c.Notify("notifications/message", &mcp.LoggingMessageParams{Level: level, Logger: "mcpactor", Data: text}, r.ID)
 }
 
 // oneLine returns the text of an error on one line.

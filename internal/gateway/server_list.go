@@ -54,10 +54,11 @@ type item struct {
 
 // listed is what a server lists. It does not change.
 type listed struct {
-	items  []item
-	rest   mcpserver.Object // the other members of the result
-	digest [32]byte         // of the items, in whatever order and form
-	server json.RawMessage  // what it says about itself, or nil
+	items   []item
+	rest    mcpserver.Object // the other members of the result
+	digest  [32]byte         // of the items, in whatever order and form
+	server  json.RawMessage  // what it says about itself, or nil
+	remarks []string         // see [messages.Receipt.Remarks]
 }
 
 // list is one list of a server, as one client sees it. While it is not known, it is fetched again and again, as long as
@@ -237,7 +238,8 @@ func (s *served) fetch(ctx context.Context, l *list) (*listed, error) {
 	case *messages.ResourceTemplateList:
 		listing, result = r.Listing, r.Result
 	}
-	raw := reply.(messages.Result).GetReceipt().Verbatim
+	receipt := reply.(messages.Result).GetReceipt()
+	raw := receipt.Verbatim
 	if raw == nil { // from the catalogue, for somebody who has not asked for it
 		if raw, err = mcpserver.Encode(result); err != nil {
 			return nil, err
@@ -250,7 +252,9 @@ func (s *served) fetch(ctx context.Context, l *list) (*listed, error) {
 			server, _ = mcpserver.Encode(listing.Server)
 		}
 	}
-	return s.newListed(l, mcpserver.ObjectOf(raw), server), nil
+	known := s.newListed(l, mcpserver.ObjectOf(raw), server)
+	known.remarks = receipt.Remarks()
+	return known, nil
 }
 
 // newListed reads the result of a list: the tools that pass the filters, and tools and prompts with their names for clients.

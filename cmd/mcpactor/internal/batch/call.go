@@ -80,7 +80,10 @@ func (cmd *Call) Run(p *cli.Program) error {
 		return errors.Join(err, i.stop(closeLimit))
 	}
 	calling := supervisor.WithProgress(supervisor.WithQuiet(ctx, cmd.Quiet), func(p *messages.Progress) { progress.Store(p) })
-	reply, err := i.sup.Client().CallTool(calling, cmd.Server, cmd.Scope, &mcp.CallToolParams{Name: name, Arguments: arguments})
+	header := messages.To(cmd.Server, cmd.Scope)
+	header.Verbatim = true
+	got, err := i.sup.Client().Do(calling, &messages.CallTool{Header: header, Params: &mcp.CallToolParams{Name: name, Arguments: arguments}})
+	reply, _ := got.(*messages.ToolResult)
 	unknown := ""
 	failure, failed := errors.AsType[*messages.Failure](err)
 	if err == nil && reply.Result.IsError || failed && (failure.Code == messages.CodeInvalid || failure.Code == messages.CodeServerError) {
@@ -101,8 +104,11 @@ func (cmd *Call) Run(p *cli.Program) error {
 	if err := errors.Join(err, stopErr); err != nil {
 		return err
 	}
-	if err := cmd.print(p.Out, reply.Result); err != nil {
+	if err := cmd.print(p.Out, reply); err != nil {
 		return err
+	}
+	for _, remark := range reply.Remarks() {
+		p.Errorf("%s: %s", cmd.Server, printable(remark))
 	}
 	if reply.Result.IsError {
 		return cli.Exit(exitToolError)
@@ -179,17 +185,17 @@ func progressIn(p *messages.Progress) string {
 	return fmt.Sprintf("%.60s", strings.TrimSpace(text+" "+printable(p.Message)))
 }
 
-// print prints a result: the texts, and other parts as JSON.
-func (cmd *Call) print(out io.Writer, result *mcp.CallToolResult) error {
+// print prints a result: as the server has sent it, or the texts, and other parts as JSON.
+func (cmd *Call) print(out io.Writer, reply *messages.ToolResult) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
 	if cmd.JSON {
-		return encoder.Encode(result)
+		return encoder.Encode(contentOf(reply))
 	}
-	if len(result.Content) == 0 && result.StructuredContent != nil {
-		return encoder.Encode(result.StructuredContent)
+	if len(reply.Result.Content) == 0 && reply.Result.StructuredContent != nil {
+		return encoder.Encode(reply.Result.StructuredContent)
 	}
-	for _, part := range result.Content {
+	for _, part := range reply.Result.Content {
 		var err error
 		if text, ok := part.(*mcp.TextContent); ok {
 			_, err = fmt.Fprintln(out, strings.Map(visibleOnTerminal, text.Text))

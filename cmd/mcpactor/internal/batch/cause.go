@@ -36,7 +36,8 @@ func causeOf(srv mcpbridge.Server, err error, limit time.Duration) string {
 	case failure.Code == messages.CodeDeadline:
 		text += fmt.Sprintf(": there was no answer in %v", limit)
 	}
-	if failure.MayHaveRun {
+	isCall := failure.Op == "tools/call" || failure.Op == ""
+	if failure.MayHaveRun && isCall {
 		text += "; the call may have run"
 	}
 	switch {

@@ -35,6 +35,7 @@ type Doctor struct {
 type diagnosis struct {
 	info  *mcp.InitializeResult
 	tools int
+	odd   []string
 	took  time.Duration
 	err   error
 }
@@ -82,9 +83,9 @@ func (cmd *Doctor) Run(p *cli.Program) error {
 		fmt.Fprintf(w, "%s\tworks\t%s\t%s\t%s\t%v\t%s\n", srv.Name, d.info.ProtocolVersion, loginOf(srv), number(d.tools), took, printable(describe(d.info)))
 	}
 	err = errors.Join(w.Flush(), stopErr)
-	for _, srv := range i.Supervisor.Servers {
-		for _, warning := range srv.Warnings() {
-			fmt.Fprintf(&out, "%s: %s\n", srv.Name, warning)
+	for n, srv := range i.Supervisor.Servers {
+		for _, warning := range slices.Concat(srv.Warnings(), found[n].odd) {
+			fmt.Fprintf(&out, "%s: %s\n", srv.Name, printable(warning))
 		}
 	}
 	for _, text := range LeftOut(i.File, "") { // these servers are not among those above
@@ -154,7 +155,7 @@ func (cmd *Doctor) examine(ctx context.Context, i *instance, server string) (d d
 	if err != nil {
 		return diagnosis{err: err}
 	}
-	d.tools = len(listed.Result.Tools)
+	d.tools, d.odd = len(listed.Result.Tools), listed.Remarks()
 	return d
 }
 

@@ -100,7 +100,7 @@ func parseRequest(line []byte) (*request, error) {
 		}
 	}
 	h := messages.To(server, scope)
-	h.Replay = replayMode
+	h.Replay, h.Verbatim = replayMode, true
 	r.key, r.replay = h.Key.Normal(), replayMode
 	switch op {
 	case "":

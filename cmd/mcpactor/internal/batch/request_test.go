@@ -23,23 +23,25 @@ func TestRequestsBecomeCommands(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, `{"n":12345678901234567890}`, string(arguments), "numbers keep their precision")
 
+	header := messages.To("s", "")
+	header.Verbatim = true
 	for line, want := range map[string]messages.Command{
-		`{"id":1,"server":"s","op":"list_tools"}`:                                    &messages.ListTools{Header: messages.To("s", "")},
-		`{"id":1,"server":"s","op":"ping"}`:                                          &messages.Ping{Header: messages.To("s", "")},
-		`{"id":1,"server":"s","op":"open"}`:                                          &messages.Open{Header: messages.To("s", "")},
-		`{"id":1,"server":"s","op":"list_resources"}`:                                &messages.ListResources{Header: messages.To("s", "")},
-		`{"id":1,"server":"s","op":"list_resource_templates"}`:                       &messages.ListResourceTemplates{Header: messages.To("s", "")},
-		`{"id":1,"server":"s","op":"list_prompts"}`:                                  &messages.ListPrompts{Header: messages.To("s", "")},
-		`{"id":1,"server":"s","op":"read_resource","uri":"u"}`:                       &messages.ReadResource{Header: messages.To("s", ""), Params: &mcp.ReadResourceParams{URI: "u"}},
-		`{"id":1,"server":"s","op":"subscribe","uri":"u"}`:                           &messages.Subscribe{Header: messages.To("s", ""), URI: "u"},
-		`{"id":1,"server":"s","op":"unsubscribe","uri":"u"}`:                         &messages.Unsubscribe{Header: messages.To("s", ""), URI: "u"},
-		`{"id":1,"server":"s","op":"set_log_level","level":"info"}`:                  &messages.SetLogLevel{Header: messages.To("s", ""), Level: "info"},
-		`{"id":1,"server":"s","op":"set_roots","roots":[{"uri":"file:///a"}]}`:       &messages.SetRoots{Header: messages.To("s", ""), Roots: []*mcp.Root{{URI: "file:///a"}}},
-		`{"id":1,"server":"s","op":"set_roots","roots":[]}`:                          &messages.SetRoots{Header: messages.To("s", ""), Roots: []*mcp.Root{}},
-		`{"id":1,"server":"s","op":"custom","method":"acme/x"}`:                      &messages.Custom{Header: messages.To("s", ""), Name: "acme/x"},
-		`{"id":1,"server":"s","op":"custom","method":"acme/x","params":{"a": 1}}`:    &messages.Custom{Header: messages.To("s", ""), Name: "acme/x", Params: json.RawMessage(`{"a": 1}`)},
-		`{"id":1,"server":"s","op":"get_prompt","prompt":"p","arguments":{"a":"b"}}`: &messages.GetPrompt{Header: messages.To("s", ""), Params: &mcp.GetPromptParams{Name: "p", Arguments: map[string]string{"a": "b"}}},
-		`{"id":1,"server":"s","op":"complete","ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":"b"}}`: &messages.Complete{Header: messages.To("s", ""), Params: &mcp.CompleteParams{
+		`{"id":1,"server":"s","op":"list_tools"}`:                                    &messages.ListTools{Header: header},
+		`{"id":1,"server":"s","op":"ping"}`:                                          &messages.Ping{Header: header},
+		`{"id":1,"server":"s","op":"open"}`:                                          &messages.Open{Header: header},
+		`{"id":1,"server":"s","op":"list_resources"}`:                                &messages.ListResources{Header: header},
+		`{"id":1,"server":"s","op":"list_resource_templates"}`:                       &messages.ListResourceTemplates{Header: header},
+		`{"id":1,"server":"s","op":"list_prompts"}`:                                  &messages.ListPrompts{Header: header},
+		`{"id":1,"server":"s","op":"read_resource","uri":"u"}`:                       &messages.ReadResource{Header: header, Params: &mcp.ReadResourceParams{URI: "u"}},
+		`{"id":1,"server":"s","op":"subscribe","uri":"u"}`:                           &messages.Subscribe{Header: header, URI: "u"},
+		`{"id":1,"server":"s","op":"unsubscribe","uri":"u"}`:                         &messages.Unsubscribe{Header: header, URI: "u"},
+		`{"id":1,"server":"s","op":"set_log_level","level":"info"}`:                  &messages.SetLogLevel{Header: header, Level: "info"},
+		`{"id":1,"server":"s","op":"set_roots","roots":[{"uri":"file:///a"}]}`:       &messages.SetRoots{Header: header, Roots: []*mcp.Root{{URI: "file:///a"}}},
+		`{"id":1,"server":"s","op":"set_roots","roots":[]}`:                          &messages.SetRoots{Header: header, Roots: []*mcp.Root{}},
+		`{"id":1,"server":"s","op":"custom","method":"acme/x"}`:                      &messages.Custom{Header: header, Name: "acme/x"},
+		`{"id":1,"server":"s","op":"custom","method":"acme/x","params":{"a": 1}}`:    &messages.Custom{Header: header, Name: "acme/x", Params: json.RawMessage(`{"a": 1}`)},
+		`{"id":1,"server":"s","op":"get_prompt","prompt":"p","arguments":{"a":"b"}}`: &messages.GetPrompt{Header: header, Params: &mcp.GetPromptParams{Name: "p", Arguments: map[string]string{"a": "b"}}},
+		`{"id":1,"server":"s","op":"complete","ref":{"type":"ref/prompt","name":"p"},"argument":{"name":"a","value":"b"}}`: &messages.Complete{Header: header, Params: &mcp.CompleteParams{
 			Ref: &mcp.CompleteReference{Type: "ref/prompt", Name: "p"}, Argument: mcp.CompleteParamsArgument{Name: "a", Value: "b"},
 		}},
 		`{"id":1,"op":"inspect"}`:                                  &messages.Inspect{},

@@ -15,6 +15,8 @@ type response struct {
 	Generation uint64          `json:"generation,omitempty"`
 	Replayed   *bool           `json:"replayed,omitempty"`
 	Result     any             `json:"result,omitempty"`
+	Odd        []string        `json:"odd,omitempty"`
+	Incomplete string          `json:"incomplete,omitempty"`
 	Code       messages.Code   `json:"code,omitempty"`
 	Error      string          `json:"error,omitempty"`
 	MayHaveRun bool            `json:"mayHaveRun,omitempty"`
@@ -59,6 +61,7 @@ func responseTo(id json.RawMessage, reply messages.Reply, err error) *response {
 	case messages.Result:
 		receipt := reply.GetReceipt()
 		r.Generation, r.Replayed, r.Result = receipt.Generation, &receipt.Replayed, contentOf(reply)
+		r.Odd, r.Incomplete = receipt.Odd, receipt.Incomplete
 	case *messages.Closed:
 		r.Result = map[string]any{"sessions": reply.Sessions, "left": append([]messages.Left{}, reply.Left...)}
 	case *messages.Snapshot:
@@ -69,8 +72,11 @@ func responseTo(id json.RawMessage, reply messages.Reply, err error) *response {
 	return r
 }
 
-// contentOf returns the field Result of a result, or else all that it has in addition to its receipt.
+// contentOf returns a result as the server has sent it, or its field Result, or else all that it has in addition to its receipt.
 func contentOf(result messages.Result) any {
+	if raw := result.GetReceipt().Verbatim; raw != nil {
+		return raw
+	}
 	v := reflect.ValueOf(result).Elem()
 	all := map[string]any{}
 	for i := range v.NumField() {

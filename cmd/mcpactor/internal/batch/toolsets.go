@@ -60,7 +60,11 @@ func (t *toolsets) call(ctx context.Context, scope, name string, arguments json.
 		return nil, err
 	}
 	defer t.release(st)
-	return st.Approve(ctx, name, arguments)
+	call, err := st.Approve(ctx, name, arguments)
+	if err == nil {
+		call.Verbatim = true
+	}
+	return call, err
 }
 
 // acquire returns the toolset of a scope. The caller releases it. If ctx has ended, acquire

@@ -52,3 +52,19 @@ func TestBodyThatBreaksOffIsAnError(t *testing.T) {
 	_, err := ReadBounded(&http.Response{Body: io.NopCloser(iotest.TimeoutReader(strings.NewReader(strings.Repeat("x", 2000)))), ContentLength: -1}, 1<<20)
 	require.ErrorIs(t, err, iotest.ErrTimeout)
 }
+
+func TestContentTypeThatIsThereTwiceIsRead(t *testing.T) {
+	for value, want := range map[string]string{
+		"application/json":                                                 TypeJSON,
+		"application/json, application/json":                               TypeJSON,
+		"text/event-stream,text/event-stream":                              TypeSSE,
+		"application/json; charset=utf-8, application/json; charset=utf-8": TypeJSON,
+		"application/json, text/event-stream":                              "",
+	} {
+		resp := &http.Response{Header: http.Header{"Content-Type": {value}}}
+		require.Equal(t, want, MediaType(resp), value)
+		if want != "" {
+			require.Equal(t, want, resp.Header.Get("Content-Type"))
+		}
+	}
+}

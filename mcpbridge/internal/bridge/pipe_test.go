@@ -205,8 +205,8 @@ func TestWhatACallOverAPipeComesTo(t *testing.T) {
 		"text without an end":   {said: strings.Repeat("x", 1<<20+1), want: lost("without the end of a line")},
 		"end":                   {ends: true, want: lost("EOF")},
 		"half a line":           {said: done[:20], ends: true, want: lost("unexpected EOF")},
-		"line over the limit":   {said: result + strings.Repeat(" ", 2*wire.MaxRefusal) + "5}\n", want: &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "more than 1024 bytes (maxResult)"}},
-		"and without an end":    {said: result + strings.Repeat(" ", 2*wire.MaxRefusal), want: &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "more than 1024 bytes (maxResult)"}},
+		"line over the limit":   {said: result + strings.Repeat(" ", 2*wire.MaxRefusal) + "5}\n", want: &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "bytes (maxResult)"}},
+		"and without an end":    {said: result + strings.Repeat(" ", 2*wire.MaxRefusal), want: &mcpbridge.Error{Class: mcpbridge.Protocol, Detail: "bytes (maxResult)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -46,7 +46,11 @@ func withAway(t *testing.T, cfg toolset.Config, scenario func(ctx context.Contex
 		}})
 		require.NoError(t, err)
 		defer time.Sleep(3 * time.Second) // until Proto.Actor's throttle of dead letters ends
-		defer func() { require.NoError(t, w.sup.Stop(context.Background())) }()
+		defer func() {
+			if err := w.sup.Stop(context.Background()); err != nil { // a server that is silent may still open a session
+				require.ErrorContains(t, err, "1 sessions could not be closed; silent/")
+			}
+		}()
 		cfg.Servers = []toolset.Server{{Name: "*"}}
 		w.Toolset, err = toolset.New(w.system, w.sup, cfg)
 		require.NoError(t, err)

@@ -77,7 +77,8 @@ func runProcess() {
 type world struct {
 	*testing.T
 	*Gateway
-	ends []func()
+	ends   []func()
+	silent bool // a server does not answer initialize, so that Stop names the session that it may open
 }
 
 // newWorld starts a gateway in front of servers.
@@ -100,7 +101,11 @@ func (w *world) stop() {
 	for _, end := range w.ends {
 		end()
 	}
-	require.NoError(w, w.Gateway.Stop())
+	if err := w.Gateway.Stop(); w.silent {
+		require.ErrorContains(w, err, "1 sessions could not be closed")
+	} else {
+		require.NoError(w, err)
+	}
 }
 
 // pipe serves one client, and returns its end of the two pipes.

@@ -82,7 +82,9 @@ func TestUnknownFieldsArePassedOn(t *testing.T) {
 		require.JSONEq(t, `{"name":"t","arguments":{"n":9007199254740993},"_meta":{"mine":"kept"},"task":{"ttl":5}}`, params("tools/call"))
 		require.Contains(t, params("tools/call"), `9007199254740993`)
 
-		h.send(call("a", "t")).fails(messages.CodeProtocol)
+		result := h.send(call("a", "t")).reply().(*messages.ToolResult).Result
+		require.True(t, result.IsError)
+		require.Contains(t, result.Content[1].(*mcp.TextContent).Text, `"hologram"`, "what cannot be shown is shown as text")
 		require.NotContains(t, params("tools/call"), "task")
 	})
 }

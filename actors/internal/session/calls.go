@@ -28,7 +28,7 @@ func (s *session) startParked(c actor.Context) {
 		if now.IsZero() {
 			now = time.Now()
 		}
-		if !now.Before(k.ParkedUntil()) {
+		if !now.Before(k.Deadline) {
 			continue // timerFired is on its way
 		}
 		if s.running.Count >= s.limits.MaxInFlight {

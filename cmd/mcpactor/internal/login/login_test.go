@@ -84,7 +84,8 @@ func TestResourceOfTheMetadataIsThatOfTheLogin(t *testing.T) {
 	require.Len(t, s.requests(), 2)
 
 	s.resource = "https://elsewhere.example.com/mcp"
-	other := s.login(t, Options{Asking: Waiting, Err: &screen{}, Timeout: time.Millisecond})
+	denies := &screen{open: func(address *url.URL) { go back(t, address, url.Values{"error": {"access_denied"}}) }}
+	other := s.login(t, Options{Asking: Waiting, Err: denies, Timeout: time.Minute})
 	detail, _ := remedyOf(t, s.refuse(t, other, http.StatusUnauthorized, ""))
 	require.Contains(t, detail, "the metadata of the server are for the resource https://elsewhere.example.com/mcp, and not for its URL")
 }

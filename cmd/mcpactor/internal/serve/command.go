@@ -43,7 +43,7 @@ type Serve struct {
 	Token    string            `env:"MCPACTOR_SERVE_TOKEN" placeholder:"TOKEN" help:"Bearer token for --listen."`
 	Wait     time.Duration     `help:"How long initialize waits for servers (several: 25s)."`
 	Quiet    time.Duration     `help:"End a call when its server is silent for this long."`
-	NoCache  bool              `help:"Keep nothing on disk: no lists of tools, and with --listen no clients, which a restart then ends."`
+	NoCache  bool              `help:"Keep nothing on disk: no lists of tools, no clients."`
 	LogLevel string            `default:"warn" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`
 }
 

@@ -27,6 +27,7 @@ type Config struct {
 	MaxWaiting      int // waiting calls of one session
 	MaxWaitingTotal int // waiting calls of all sessions
 	MaxDials        int // concurrent dials to one server
+	MaxStarts       int // processes that start, of all servers, until they answer
 
 	Tenant               func(messages.Key) string // which must not block, or nil
 	MaxSessionsPerTenant int                       // open sessions of one tenant; 0 is no bound

@@ -68,7 +68,7 @@
 // The object supervisor, beside the servers, has these fields of [supervisor.Config]:
 //
 //	maxSessions, maxSessionsPerTenant, maxInFlight, maxWaiting, maxWaitingTotal, maxDials,
-//	    idleTimeout, connectTimeout, callTimeout, drainTimeout, closeTimeout, handlerTimeout,
+//	    maxStarts, idleTimeout, connectTimeout, callTimeout, drainTimeout, closeTimeout, handlerTimeout,
 //	    backoffBase, backoffMax, budget, budgetHalfLife, coolDown, failFast, leaveOpen
 //
 // Durations are strings such as "1m30s". An idleTimeout of "-1ns" is no limit. Three

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"time"
 	"unicode"
@@ -65,6 +66,14 @@ type Config struct {
 	// MaxDials is how many sessions of one server dial at once. Lower it for a server that
 	// opens sessions slowly. Defaults to 16.
 	MaxDials int
+	// MaxStarts is how many processes of stdio servers may start at once, of all servers together. A
+	// process starts until it answers, or its dial fails. A quarter of these may have been started in the
+	// last 200 ms; one server has at most a quarter of what the other servers leave; and servers that are down have at most half.
+	// Servers take turns. The time in which a session waits for its turn is not part of its
+	// ConnectTimeout. Lower it if processes that need much processor time at their start exceed
+	// ConnectTimeout when many start together; raise it if they sleep for long. Defaults to 8 for each
+	// processor that Go uses ([runtime.GOMAXPROCS]).
+	MaxStarts int
 
 	// FailFast makes calls fail with unavailable at once while their server is known to be
 	// down, apart from the calls whose dials probe it. While a proxy in front of the server
@@ -164,6 +173,7 @@ func (c Config) WithDefaults() Config {
 	setDefault(&c.MaxWaiting, 1024)
 	setDefault(&c.MaxWaitingTotal, 1<<17)
 	setDefault(&c.MaxDials, 16)
+	setDefault(&c.MaxStarts, 8*runtime.GOMAXPROCS(0))
 	setDefault(&c.IdleTimeout, 30*time.Minute)
 	setDefault(&c.ConnectTimeout, 30*time.Second)
 	setDefault(&c.CallTimeout, time.Minute)
@@ -230,6 +240,7 @@ func (c Config) validate() error {
 		{"maxWaiting", c.MaxWaiting, -1, maxCount},
 		{"maxWaitingTotal", c.MaxWaitingTotal, -1, math.MaxInt},
 		{"maxDials", c.MaxDials, 1, maxCount},
+		{"maxStarts", c.MaxStarts, 1, maxCount},
 	} {
 		switch {
 		case f.value < f.least:

@@ -90,7 +90,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	pid, free := registry.Start(system, actors.Config{
 		Name: cfg.Name, Servers: cfg.Servers, Dialer: dialer, Strategy: cfg.Strategy, Logger: s.logger, Events: s.events, Post: s.post,
 		MaxSessions: cfg.MaxSessions, MaxInFlight: cfg.MaxInFlight,
-		MaxWaiting: max(0, cfg.MaxWaiting), MaxWaitingTotal: unbounded(cfg.MaxWaitingTotal), MaxDials: cfg.MaxDials, FailFast: cfg.FailFast, Random: rand.Float64,
+		MaxWaiting: max(0, cfg.MaxWaiting), MaxWaitingTotal: unbounded(cfg.MaxWaitingTotal), MaxDials: cfg.MaxDials, MaxStarts: cfg.MaxStarts, FailFast: cfg.FailFast, Random: rand.Float64,
 		Tenant: cfg.Tenant, MaxSessionsPerTenant: cfg.MaxSessionsPerTenant,
 		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: cfg.ConnectTimeout, CallTimeout: cfg.CallTimeout,
 		DrainTimeout: cfg.DrainTimeout, CloseTimeout: cfg.CloseTimeout,

@@ -142,7 +142,7 @@ func scenario(t *testing.T, probe func(actor.Context)) string {
 		logger := relay.NewLogger(zerolog.New(zerolog.SyncWriter(&log)))
 		cfg := actors.Config{
 			Servers: []mcpbridge.Server{{Name: "s", KeepAlive: 40 * time.Second}}, Dialer: dialer, Strategy: patient{}, Logger: logger, Events: relay.New(100, func(any) {}, nil, nil),
-			MaxSessions: 2, MaxInFlight: 2, MaxWaiting: 10, MaxWaitingTotal: 100, MaxDials: 2, Random: rand.Float64, IdleTimeout: time.Hour,
+			MaxSessions: 2, MaxInFlight: 2, MaxWaiting: 10, MaxWaitingTotal: 100, MaxDials: 2, MaxStarts: 16, Random: rand.Float64, IdleTimeout: time.Hour,
 			ConnectTimeout: 10 * time.Second, CallTimeout: 2 * time.Minute, DrainTimeout: 10 * time.Second, CloseTimeout: 5 * time.Second,
 			Stopped: func([]messages.Left) { close(stopped) },
 		}
@@ -215,7 +215,7 @@ func TestReloadThatPanicsIsAnswered(t *testing.T) {
 		pid, _ := Start(system, actors.Config{
 			Servers: []mcpbridge.Server{{Name: "s"}}, Dialer: new(stub), Strategy: patient{}, Logger: relay.NewLogger(zerolog.Nop()),
 			Events: events, Post: relay.NewPost(system, events, nil),
-			MaxSessions: 1, MaxInFlight: 1, MaxWaitingTotal: 1, MaxDials: 1, Random: rand.Float64,
+			MaxSessions: 1, MaxInFlight: 1, MaxWaitingTotal: 1, MaxDials: 1, MaxStarts: 1, Random: rand.Float64,
 			ConnectTimeout: time.Minute, CallTimeout: time.Minute, DrainTimeout: time.Minute, CloseTimeout: time.Minute,
 			Stopped: func([]messages.Left) { close(stopped) },
 		})

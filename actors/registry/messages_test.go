@@ -51,7 +51,7 @@ func TestMessagesOfAWarmCall(t *testing.T) {
 		cfg := actors.Config{
 			Servers: []mcpbridge.Server{{Name: "s"}}, Dialer: new(stub), Strategy: patient{},
 			Logger: relay.NewLogger(zerolog.Nop()), Events: events, Post: relay.NewPost(system, events, nil),
-			MaxSessions: 1, MaxInFlight: 64, MaxWaiting: 64, MaxWaitingTotal: 64, MaxDials: 1, Random: rand.Float64,
+			MaxSessions: 1, MaxInFlight: 64, MaxWaiting: 64, MaxWaitingTotal: 64, MaxDials: 1, MaxStarts: 16, Random: rand.Float64,
 			ConnectTimeout: 10 * time.Second, CallTimeout: 10 * time.Second, DrainTimeout: 10 * time.Second, CloseTimeout: 10 * time.Second,
 			Stopped: func([]messages.Left) { close(stopped) },
 		}

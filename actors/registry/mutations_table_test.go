@@ -94,7 +94,7 @@ var mutations = []mutation{
 	{"a session keeps its slot while it is queued", []change{{inGate, "	g.returnSlot(s)\n	g.enqueue(s, now)", "	g.enqueue(s, now)"}}},
 	{"a permit is not given to others", []change{{inGate, "	p.dialing--\n	g.released(p)", "	p.dialing--"}}},
 	{"a permit is not returned", []change{{inGate, "	g.returnStart(s)\n	g.returnPermit(s.Place)\n", "	g.returnStart(s)\n"}}},
-	{"the permit to start a process is not returned", []change{{inGate, "		s.starting = false\n		g.starts--\n", "		s.starting = false\n"}}},
+	{"the permit to start a process is not returned", []change{{inGate, "		g.starts.end(s.start)\n", ""}}},
 	{"a probe that has ended is counted", []change{{inGate, "	s.Dialing = false\n	s.Place.Endpoint.EndProbe(s)\n", "	s.Dialing = false\n"}}},
 	{"nothing wakes those who wait for the next probe", []change{{inTurns, "		g.probes.set(ep, ep.Next)\n", "		_ = ep\n"}}},
 	{"a free slot does not wake the tenant", []change{{inGate, "	if s.Tenant != nil {\n		g.unstick(s.Tenant)\n	}\n	g.use(s)\n	g.changed = true", "	g.use(s)\n	g.changed = true"}}},

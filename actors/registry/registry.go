@@ -2,7 +2,6 @@ package registry
 
 import (
 	"cmp"
-	"runtime"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -22,9 +21,6 @@ import (
 
 // rememberedKeys is how many keys without a session have their generation remembered.
 const rememberedKeys = 1 << 16
-
-// minStarts is how many processes may start at once on a machine with one processor.
-const minStarts = 2
 
 // maxDeadline is how far in the future a deadline can be. Adding to a later one would
 // overflow a [time.Duration].
@@ -122,7 +118,7 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	r := &registry{
 		cfg: cfg, servers: map[string]*server{}, entries: entries,
 		gate: admission.New(admission.Config{
-			MaxSessions: cfg.MaxSessions, MaxStarts: max(minStarts, runtime.GOMAXPROCS(0)),
+			MaxSessions: cfg.MaxSessions, MaxStarts: cfg.MaxStarts,
 			MaxWithoutSlot: max(cfg.MaxSessions, minKeysWithoutSlot), FailFast: cfg.FailFast, Random: cfg.Random,
 		}),
 		catalogue: catalogue.New(), declared: mcpbridge.Declared(cfg.Capabilities),

@@ -120,7 +120,7 @@ func (p *supervisor) mayDial(reg *registration, all []*registration) bool {
 			starts++
 		}
 	}
-	return dials < reg.server.limits.MaxDials && (reg.server.Command == "" || starts < minStarts)
+	return dials < reg.server.limits.MaxDials && (reg.server.Command == "" || starts < startsOfOne)
 }
 
 // groupsOf returns the names of those that take turns for a session: its server, its place and its line.

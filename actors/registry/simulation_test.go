@@ -76,6 +76,7 @@ const (
 	drainTimeout   = 2 * time.Second
 	closeTimeout   = time.Second
 	recovery       = 15 * time.Second // after the end of all faults
+	startsOfOne    = 2                // processes of the one server that has processes
 )
 
 var (
@@ -93,7 +94,7 @@ func (s *simulation) violate(kind, format string, args ...any) {
 
 // simulate runs a schedule of some actions.
 func simulate(t *testing.T, choices *schedule.Tape, actions int, keep bool) (r *schedule.Run) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one goroutine runs at a time, and MaxStarts depends on it
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1)) // one goroutine runs at a time
 	if n, given := choices.Actions(); given {
 		actions = n
 	}
@@ -139,7 +140,7 @@ func (s *simulation) start() {
 	s.cfg = actors.Config{
 		Strategy: patience{s}, Logger: relay.NewLogger(zerolog.New(errorLog{s}).Level(zerolog.ErrorLevel)),
 		Events: events, Post: relay.NewPost(s.system, events, nil), Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}},
-		MaxSessions: 1 + s.N(4), MaxInFlight: 1 + s.N(3), MaxWaiting: max(0, s.N(8)-1), MaxWaitingTotal: 20, MaxDials: s.maxDials, FailFast: s.N(4) == 1,
+		MaxSessions: 1 + s.N(4), MaxInFlight: 1 + s.N(3), MaxWaiting: max(0, s.N(8)-1), MaxWaitingTotal: 20, MaxDials: s.maxDials, MaxStarts: 4 * startsOfOne, FailFast: s.N(4) == 1,
 		Random:      func() float64 { return float64(s.N(8)) / 8 },
 		IdleTimeout: time.Duration(s.N(3)) * 10 * time.Second, ConnectTimeout: connectTimeout, CallTimeout: callTimeout,
 		DrainTimeout: drainTimeout, CloseTimeout: closeTimeout, HandlerTimeout: time.Second,

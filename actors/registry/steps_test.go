@@ -73,7 +73,7 @@ func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry), changes 
 		cfg := actors.Config{
 			Servers: []mcpbridge.Server{{Name: "s"}}, Dialer: new(stub), Strategy: patient{}, Logger: relay.NewLogger(zerolog.Nop()),
 			Events: events, Post: relay.NewPost(system, events, nil), Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}},
-			MaxSessions: 2000, MaxInFlight: 64, MaxWaiting: 1000, MaxWaitingTotal: 1 << 20, MaxDials: 2000, Random: rand.Float64,
+			MaxSessions: 2000, MaxInFlight: 64, MaxWaiting: 1000, MaxWaitingTotal: 1 << 20, MaxDials: 2000, MaxStarts: 16, Random: rand.Float64,
 			ConnectTimeout: time.Minute, CallTimeout: time.Hour, DrainTimeout: time.Minute, CloseTimeout: time.Minute,
 			Stopped: func([]messages.Left) { close(stopped) },
 		}

@@ -213,35 +213,6 @@ func TestAControlGetsTheNextPermit(t *testing.T) {
 	require.Equal(t, []any{"waits"}, dials(t, g, now))
 }
 
-func TestASlowProcessGivesItsPermitToTheNext(t *testing.T) {
-	now := time.Unix(1, 0)
-	g := New(Config{MaxStarts: 1, Random: rand.Float64})
-	srv := g.NewServer("a", "command", true)
-	g.SetLimits(srv, 0, 9)
-	wait(g, "slow", srv, nil, now)
-	wait(g, "next", srv, nil, now)
-	require.Equal(t, []any{"slow"}, dials(t, g, now))
-	require.Equal(t, now.Add(startPermitLimit), g.Wake())
-	g.Due(g.Wake())
-	require.Equal(t, []any{"next"}, dials(t, g, now.Add(startPermitLimit)))
-}
-
-func TestAProcessThatHasLeftTakesNoPermitFromALaterOneOfTheSameTime(t *testing.T) {
-	now := time.Unix(1, 0)
-	g := New(Config{MaxStarts: 1, Random: rand.Float64})
-	srv := g.NewServer("a", "command", true)
-	g.SetLimits(srv, 0, 9)
-	s := wait(g, "s", srv, nil, now)
-	dials(t, g, now)
-	g.Lost(s)
-	g.Want(s, now) // the clock has not moved
-	dials(t, g, now)
-	g.Due(now.Add(startPermitLimit))
-	g.Lost(s)
-	require.Zero(t, g.starts)
-	require.True(t, g.Wake().IsZero())
-}
-
 func TestWhoComesWhileTheServerIsDownProbesSoonIfNobodyWaits(t *testing.T) {
 	now := time.Unix(1, 0)
 	for _, failFast := range []bool{false, true} {

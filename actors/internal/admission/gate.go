@@ -10,10 +10,6 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// startPermitLimit is how long a process that starts keeps its permit. A process that
-// needs longer is unlikely to be short of processor time.
-const startPermitLimit = 5 * time.Second
-
 // Gate decides which sessions may dial. A session needs a slot of each of its quotas, and a permit of its
 // place: MaxDials, the permits to start processes, and the probes of a server that is down bound these.
 //
@@ -41,8 +37,7 @@ type Gate struct {
 	reduced   ring.Ring[*Server]   // whose quota may be exceeded since a reload
 	freed     ring.Ring[*Tenant]   // with stuck lines, and maybe a slot for them
 	looks     int                  // places and lines that this step has looked at in vain
-	starts    int                  // processes that start, and have a permit
-	starting  []starting           // in the order of their dials
+	starts    starts
 	probes    wakes
 	decided   []Decision // to be taken before others
 	changed   bool       // there may be a decision
@@ -52,17 +47,11 @@ type Gate struct {
 // Config bounds what a gate allows.
 type Config struct {
 	MaxSessions    int  // open sessions
-	MaxStarts      int  // processes that start at once
+	MaxStarts      int  // processes that start at once, until they answer
 	MaxWithoutSlot int  // sessions without calls and without a slot, which are kept for their backoff
 	FailFast       bool // a session that waits does not bring forward the probe of a server that is down
 
 	Random func() float64 // in [0, 1), for the spread of the probes
-}
-
-// starting is the permit of a process that starts.
-type starting struct {
-	of     *Session
-	dialed time.Time // identifies the dial
 }
 
 // Decision is what a gate has decided.
@@ -87,7 +76,7 @@ const (
 
 // New returns a gate without servers.
 func New(cfg Config) *Gate {
-	g := &Gate{cfg: cfg, quotas: map[string]*Quota{}, endpoints: map[string]*Endpoint{}}
+	g := &Gate{cfg: cfg, quotas: map[string]*Quota{}, endpoints: map[string]*Endpoint{}, starts: starts{limit: cfg.MaxStarts}}
 	g.Sessions.SetLimit(cfg.MaxSessions)
 	return g
 }
@@ -450,16 +439,12 @@ func (g *Gate) released(p *Place) {
 
 // returnStart takes back the permit to start a process.
 func (g *Gate) returnStart(s *Session) {
-	if s.starting {
-		s.starting = false
-		g.starts--
+	if s.start != nil {
+		g.starts.end(s.start)
+		s.start = nil
 		g.changed = true
 	}
 }
-
-// freeStarts returns how many processes may start. More may do so already: a dial that takes over a connection
-// needs no permit.
-func (g *Gate) freeStarts() int { return max(0, g.cfg.MaxStarts-g.starts) }
 
 // decide adds a decision.
 func (g *Gate) decide(d Decision) { g.decided = append(g.decided, d) }

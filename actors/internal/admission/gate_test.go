@@ -2,7 +2,9 @@ package admission
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -35,16 +37,17 @@ const (
 	serverSlots = 4
 	tenantSlots = 2
 	worldDials  = 2
-	worldStarts = 1
+	worldStarts = 6
+	worldYoung  = 2
 
 	worldWithoutSlot = 5
 )
 
 // addresses are those of the servers. The third one leads its sessions to others.
-var addresses = []string{"a", "a", "", "command"}
+var addresses = []string{"a", "a", "", "command", "command 2", "command 3"}
 
 func (w *world) newServer(i int) *Server {
-	srv := w.gate.NewServer(fmt.Sprint(i), addresses[i], addresses[i] == "command")
+	srv := w.gate.NewServer(fmt.Sprint(i), addresses[i], strings.HasPrefix(addresses[i], "command"))
 	w.gate.SetLimits(srv, serverSlots, worldDials)
 	return srv
 }
@@ -130,7 +133,31 @@ func (w *world) checkDial(s *Session) {
 	}
 	if !w.adopts[s] {
 		require.LessOrEqual(w.t, s.Place.dialing, s.Place.server.maxDials)
+		if s.Place.server.command {
+			require.GreaterOrEqual(w.t, w.mayStart(s), 0)
+		}
 	}
+}
+
+// mayStart returns how many more processes of the server of a session may start, besides those that start. It counts
+// them itself.
+func (w *world) mayStart(s *Session) int {
+	all, young, down, own := 0, 0, 0, 0
+	for _, other := range w.sessions {
+		if other.start == nil {
+			continue
+		}
+		all++
+		own += count(other.Place.server == s.Place.server)
+		young += count(w.now.Before(other.DialedAt.Add(youth)))
+		down += count(other.start.down)
+	}
+	quarter := func(n int) int { return int(math.Ceil(float64(n) / 4)) }
+	n := min(worldStarts-all, worldYoung-young, quarter(worldStarts-(all-own))-own)
+	if s.Place.server.Home.Endpoint.Down {
+		n = min(n, worldStarts/2-down)
+	}
+	return n
 }
 
 // checkEvict checks that a session may be evicted, and for whom.
@@ -175,10 +202,15 @@ func (w *world) checkEvict(d Decision) {
 	if d.Reason == messages.EvictServerCap && open-draining > scope.Limit && !w.busy[s] {
 		return // after a reload
 	}
-	wanted := 0
+	wanted, starts := 0, 0
 	for p, n := range waiting {
-		wanted += min(n, p.permits(w.now))
+		if n = min(n, p.permits(w.now)); p.server.command {
+			starts += n
+			continue
+		}
+		wanted += n
 	}
+	wanted += min(starts, worldStarts-w.gate.starts.count, worldYoung-w.gate.starts.young)
 	require.GreaterOrEqual(w.t, open, scope.Limit, "there was no room")
 	require.Greater(w.t, wanted, scope.Limit-(open-draining), "somebody may dial who lacks this slot")
 }
@@ -214,7 +246,7 @@ func (w *world) check() {
 			}
 		}
 		dials[s.Place] += count(s.Dialing)
-		starts += count(s.starting)
+		starts += count(s.start != nil)
 		probes[s.Place.Endpoint] += count(s.Dialing && s.Probing)
 		require.False(w.t, s.Queued() && (s.Dialing || s.Held), "a session that waits needs a slot")
 	}
@@ -232,7 +264,7 @@ func (w *world) check() {
 			require.LessOrEqual(w.t, n, MaxProbes)
 		}
 	}
-	require.Equal(w.t, starts, w.gate.starts)
+	require.Equal(w.t, starts, w.gate.starts.count)
 }
 
 func count(is bool) int {
@@ -260,7 +292,8 @@ func (w *world) checkNothingWaitsInVain() {
 		}
 		ep := s.Place.Endpoint
 		switch {
-		case s.Place.server.command && w.gate.freeStarts() == 0:
+		case s.Place.server.command && w.mayStart(s) <= 0:
+			require.False(w.t, w.gate.starts.young > 0 && w.gate.Wake().IsZero(), "the end of the youth of a start has a time")
 			continue
 		case s.Place.permits(w.now) > 0:
 		case room && ep.Down && ep.Next.After(w.now):
@@ -487,7 +520,8 @@ func runWorld(t *testing.T, seed uint64) {
 	}
 	require.Zero(t, w.gate.Sessions.Open)
 	require.Zero(t, w.gate.waiting.Count)
-	require.Zero(t, w.gate.starts)
+	require.Zero(t, w.gate.starts.count+w.gate.starts.young+w.gate.starts.down)
+	require.Empty(t, w.gate.starts.recent)
 	require.Empty(t, w.gate.probes)
 	require.True(t, w.gate.Wake().IsZero())
 	for _, srv := range w.servers {

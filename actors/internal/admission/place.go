@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -15,6 +16,7 @@ type Server struct {
 
 	gate     *Gate
 	command  bool // a dial starts a process
+	starts   int  // processes that start
 	maxDials int  // at one place
 	places   ring.Ring[*Place]
 	turn     ring.Node[*Server] // in Gate.waiting, while a place has its turn
@@ -104,6 +106,14 @@ func (srv *Server) Waiting() int { return srv.places.Count }
 // Down returns how many of the places that were led to are known to be down.
 func (srv *Server) Down() int { return srv.health.Len(downPlace) }
 
+// startRoom returns how many more sessions of the server may dial, as far as processes that start bound it.
+func (srv *Server) startRoom() int {
+	if !srv.command {
+		return math.MaxInt
+	}
+	return srv.gate.starts.room(srv)
+}
+
 // IsHome reports whether the sessions of the server begin at this place.
 func (p *Place) IsHome() bool { return p == p.server.Home }
 
@@ -168,10 +178,7 @@ func (l *line) unstick() {
 
 // permits returns how many sessions may start to dial at a place.
 func (p *Place) permits(now time.Time) int {
-	n := p.server.maxDials - p.dialing
-	if p.server.command {
-		n = min(n, p.server.gate.freeStarts())
-	}
+	n := min(p.server.maxDials-p.dialing, p.server.startRoom())
 	if n > 0 && p.Endpoint.Down {
 		if n = 0; p.Endpoint.AllowsProbe(now) {
 			n = 1
@@ -186,9 +193,7 @@ const maxLines = 64
 // wanted returns how many sessions of a server could dial if they had slots, and at most limit. Those of
 // tenants at their quota do not count. It looks at maxLines lines at most: further ones are counted later.
 func (srv *Server) wanted(limit int, now time.Time) int {
-	if srv.command {
-		limit = min(limit, srv.gate.freeStarts())
-	}
+	limit = min(limit, srv.startRoom())
 	n, looked, taken := 0, 0, map[*Tenant]int{}
 	for p := range srv.places.All() {
 		free := p.permits(now)

@@ -27,11 +27,11 @@ type Session struct {
 	}
 	line     *line // where it is queued
 	turn     ring.Node[*Session]
-	starting bool // it has a permit to start a process
-	controls int  // controls that use its slot
-	lent     bool // nothing but controls uses its slot
-	idle     bool // it has no calls
-	open     bool // it has a connection
+	start    *start // of its process, until that answers
+	controls int    // controls that use its slot
+	lent     bool   // nothing but controls uses its slot
+	idle     bool   // it has no calls
+	open     bool   // it has a connection
 }
 
 // Queued reports whether the session waits for its turn.

@@ -29,9 +29,14 @@ func (g *Gate) Next(now time.Time) (d Decision, found bool) {
 		}
 	}
 	if full {
-		wanted := 0
+		wanted, starts := 0, max(0, g.starts.free())
 		for srv := range g.waiting.All() {
-			wanted += srv.wanted(srv.Quota.Room(), now)
+			n := srv.wanted(srv.Quota.Room(), now)
+			if srv.command {
+				n = min(n, starts)
+				starts -= n
+			}
+			wanted += n
 		}
 		if s, _ := g.Sessions.victim(wanted); s != nil {
 			return evict(s, messages.EvictCap)
@@ -109,7 +114,7 @@ func (g *Gate) oldestWithoutSlot(latest *Session) *Session {
 
 // turnOf returns what the turn of a server comes to. full is set if only a slot of all sessions is missing.
 func (g *Gate) turnOf(srv *Server, full *bool, now time.Time) (d Decision, found bool) {
-	if srv.command && g.freeStarts() == 0 {
+	if srv.startRoom() == 0 {
 		return d, false
 	}
 	for p := range srv.places.All() {
@@ -177,9 +182,7 @@ func (g *Gate) grant(s *Session, now time.Time) Decision {
 		}
 	}
 	if p.server.command {
-		s.starting = true
-		g.starts++
-		g.starting = append(g.starting, starting{s, now})
+		s.start = g.starts.begin(p.server, now)
 	}
 	g.use(s)
 	return Decision{Do: Dial, Session: s}

@@ -7,29 +7,18 @@ import (
 
 // Wake returns when Due is to be called, or the zero time.
 func (g *Gate) Wake() (at time.Time) {
-	for len(g.starting) > 0 && !g.starting[0].holds() {
-		g.starting = g.starting[1:]
-	}
-	if len(g.starting) > 0 {
-		at = g.starting[0].dialed.Add(startPermitLimit)
-	}
+	at = g.starts.next()
 	if len(g.probes) > 0 && (at.IsZero() || g.probes[0].wakeAt.Before(at)) {
 		at = g.probes[0].wakeAt
 	}
 	return at
 }
 
-// holds reports whether the process still starts.
-func (s starting) holds() bool { return s.of.starting && s.of.DialedAt.Equal(s.dialed) }
-
-// Due does what is due: processes that start slowly lose their permits, and probes begin. If these are too many
-// for one step, the others stay due.
+// Due does what is due: young starts cease to be young, and probes begin. If these are too many for one step, the others
+// stay due.
 func (g *Gate) Due(now time.Time) {
-	for len(g.starting) > 0 && !g.starting[0].dialed.Add(startPermitLimit).After(now) {
-		if s := g.starting[0]; s.holds() {
-			g.returnStart(s.of)
-		}
-		g.starting = g.starting[1:]
+	if g.starts.pass(now) {
+		g.changed = true
 	}
 	for n := 0; n < maxLooks && len(g.probes) > 0 && !g.probes[0].wakeAt.After(now); n++ {
 		ep := g.probes[0]

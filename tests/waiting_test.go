@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -59,6 +60,31 @@ func TestACallWaitsNoLongerThanItMay(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The time in which a session waits for a permit to start its process is not part of its dial.
+func TestASessionWaitsForOtherProcessesToStart(t *testing.T) {
+	cfg := supervisor.Config{MaxStarts: 1, ConnectTimeout: 10 * time.Second, Servers: []supervisor.Server{{Name: "one", Command: "one"}, {Name: "two", Command: "two"}}}
+	inFakeTime(t, cfg, func(h *harness) {
+		h.server.set(func() {
+			h.server.dial = func(context.Context, mcpbridge.DialRequest) error {
+				time.Sleep(8 * time.Second)
+				return nil
+			}
+		})
+		queue := func(scope, server string, d time.Duration) *sentCommand {
+			defer synctest.Wait()
+			return h.send(call(scope, "count", on(server), within(d)))
+		}
+		ones := []*sentCommand{queue("a", "one", time.Minute), queue("b", "one", time.Minute), queue("c", "one", time.Minute)}
+		other := queue("a", "two", time.Minute)
+		late := queue("d", "two", 5*time.Second)
+		require.Contains(t, late.fails(messages.CodeDeadline).Detail, "MaxStarts")
+		for i, p := range []*sentCommand{ones[0], ones[1], other, ones[2]} { // servers take turns
+			p.ok()
+			require.Equal(t, time.Duration(i+1)*8*time.Second, p.took())
+		}
+	})
 }
 
 func TestTheTimeToWaitDoesNotBoundTheRun(t *testing.T) {

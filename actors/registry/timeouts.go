@@ -28,6 +28,8 @@ func (r *registry) onCallsTimedOut(c actor.Context, msg *contract.CallsTimedOut)
 			if f.Code == messages.CodeDeadline {
 				f.Code = messages.CodeBusy
 			}
+		case reg.Queued() && reg.server.turns.StartRoom() == 0:
+			f.Detail += ", whose process may not start before others have answered (MaxStarts)"
 		case reg.cause != nil:
 			f.Detail += ", which had failed: " + contract.ForCaller(reg.cause)
 			if f.Code == messages.CodeUnavailable {

@@ -17,6 +17,9 @@ var throttle = goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor
 // TestMain makes this process the reaper of its descendants, so that a process whose parent
 // has ended stays visible as a child.
 func TestMain(m *testing.M) {
+	if how := os.Getenv(startVar); how != "" {
+		runStarting(how)
+	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		fmt.Fprintln(os.Stderr, "cannot watch the processes:", err)
 		os.Exit(1)

@@ -106,8 +106,8 @@ func (srv *Server) Waiting() int { return srv.places.Count }
 // Down returns how many of the places that were led to are known to be down.
 func (srv *Server) Down() int { return srv.health.Len(downPlace) }
 
-// startRoom returns how many more sessions of the server may dial, as far as processes that start bound it.
-func (srv *Server) startRoom() int {
+// StartRoom returns how many more sessions of the server may dial, as far as processes that start bound it.
+func (srv *Server) StartRoom() int {
 	if !srv.command {
 		return math.MaxInt
 	}
@@ -178,7 +178,7 @@ func (l *line) unstick() {
 
 // permits returns how many sessions may start to dial at a place.
 func (p *Place) permits(now time.Time) int {
-	n := min(p.server.maxDials-p.dialing, p.server.startRoom())
+	n := min(p.server.maxDials-p.dialing, p.server.StartRoom())
 	if n > 0 && p.Endpoint.Down {
 		if n = 0; p.Endpoint.AllowsProbe(now) {
 			n = 1
@@ -193,7 +193,7 @@ const maxLines = 64
 // wanted returns how many sessions of a server could dial if they had slots, and at most limit. Those of
 // tenants at their quota do not count. It looks at maxLines lines at most: further ones are counted later.
 func (srv *Server) wanted(limit int, now time.Time) int {
-	limit = min(limit, srv.startRoom())
+	limit = min(limit, srv.StartRoom())
 	n, looked, taken := 0, 0, map[*Tenant]int{}
 	for p := range srv.places.All() {
 		free := p.permits(now)

@@ -114,7 +114,7 @@ func (g *Gate) oldestWithoutSlot(latest *Session) *Session {
 
 // turnOf returns what the turn of a server comes to. full is set if only a slot of all sessions is missing.
 func (g *Gate) turnOf(srv *Server, full *bool, now time.Time) (d Decision, found bool) {
-	if srv.startRoom() == 0 {
+	if srv.StartRoom() == 0 {
 		return d, false
 	}
 	for p := range srv.places.All() {

@@ -173,7 +173,7 @@ func (c Config) WithDefaults() Config {
 	setDefault(&c.MaxWaiting, 1024)
 	setDefault(&c.MaxWaitingTotal, 1<<17)
 	setDefault(&c.MaxDials, 16)
-	setDefault(&c.MaxStarts, 8*runtime.GOMAXPROCS(0))
+	setDefault(&c.MaxStarts, 6*runtime.GOMAXPROCS(0))
 	setDefault(&c.IdleTimeout, 30*time.Minute)
 	setDefault(&c.ConnectTimeout, 30*time.Second)
 	setDefault(&c.CallTimeout, time.Minute)

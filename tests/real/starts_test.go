@@ -99,7 +99,7 @@ func (h *harness) requireNoFaults() {
 func TestServersThatSleepAtTheirStartComeUpTogether(t *testing.T) {
 	h := newHarness(t)
 	servers := starting(t, "sleeps", "sleep 1s", 24)
-	h.start(supervisor.Config{MaxStarts: 16}, servers...)
+	h.start(supervisor.Config{MaxStarts: 12}, servers...)
 	took := h.openEach(servers, time.Minute)
 	t.Logf("%d servers that sleep for a second after %v", len(servers), took)
 	require.Less(t, took, 3*time.Second)
@@ -124,7 +124,7 @@ func TestServersThatNeedProcessorTimeAtTheirStartKeepTheProcessorsBusy(t *testin
 	h.requireNoFaults()
 }
 
-// B4: a start that hangs delays no first call of another server.
+// A start that hangs delays no first call of another server.
 func TestAServerThatHangsAtItsStartDelaysNoOtherServer(t *testing.T) {
 	h := newHarness(t)
 	hangs, alone, beside := starting(t, "hangs", "hang", 1), starting(t, "alone", "sleep 0s", 6), starting(t, "beside", "sleep 0s", 6)

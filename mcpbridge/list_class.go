@@ -72,7 +72,9 @@ func (s *Server) ClassOf(ctx context.Context, key messages.Key, can *mcp.ClientC
 // opening identifies what the opening of a session depends on. The error is that of a set-up call that cannot be
 // encoded, and so cannot be sent.
 func (s *Server) opening(memory, declared string) (string, error) {
-	sent, err := json.Marshal([]any{s.Setup, s.ClientInfo, s.Initialize}) // as JSON
+	sent, err := guard.Call(func() ([]byte, error) { // may have types of the user
+		return json.Marshal([]any{s.Setup, s.ClientInfo, s.Initialize})
+	})
 	sum := identity.NewSum()
 	sum.Add(s.Command, s.Dir, fmt.Sprint(s.InheritEnv), s.URL, s.Transport, s.ProtocolVersion, memory, declared, string(sent))
 	sum.Add(s.Args...)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/actors"
@@ -43,6 +44,8 @@ type Supervisor struct {
 	done        chan struct{}   // closed when the actors have stopped
 	left        []messages.Left // written before done is closed
 	servers     atomic.Pointer[[]string]
+
+	capabilities *mcp.ClientCapabilities // of the configuration; read-only
 }
 
 // Start starts a supervisor in an actor system, which it never shuts down. With nil it makes a
@@ -74,7 +77,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		store = storelimit.New(store)
 	}
 	s := &Supervisor{
-		system: system, bridge: bridge, done: make(chan struct{}), logger: logger,
+		system: system, bridge: bridge, done: make(chan struct{}), logger: logger, capabilities: cfg.Capabilities,
 	}
 	s.target = newTarget(system, nil, s.done)
 	s.noteServers(cfg.Servers)
@@ -237,7 +240,8 @@ func (s *Supervisor) noteServers(servers []mcpbridge.Server) {
 // sessions at once. HTTPClient, InMemory and Auth are compared by
 // identity, all other fields by value. If servers is invalid, nothing changes, and the
 // error names the invalid fields. If ctx ends, Reload returns its error, and the reload
-// continues.
+// continues, unless a MarshalJSON of the program, which it calls first for what the servers send when
+// they open sessions, has not returned by then: in that case nothing changes.
 func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*messages.Closed, error) {
 	switch {
 	case !s.started():
@@ -251,11 +255,19 @@ func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*m
 	servers = slices.Clone(servers)
 	box := protocol.NewFuture(s.system, nil)
 	defer box.Close()
-	reload := &protocol.Reload{Servers: servers, Apply: func() {
-		s.bridge.Set(servers)
-		s.noteServers(servers)
-	}}
-	s.system.Root.RequestWithCustomSender(s.pid, reload, box.PID)
+	ready := make(chan *protocol.Reload, 1)
+	go func() {
+		ready <- registry.NewReload(servers, s.capabilities, func() {
+			s.bridge.Set(servers)
+			s.noteServers(servers)
+		})
+	}()
+	select {
+	case reload := <-ready:
+		s.system.Root.RequestWithCustomSender(s.pid, reload, box.PID)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 	select {
 	case msg := <-box.Reply:
 		if failure, failed := msg.(*messages.Failure); failed {

@@ -90,7 +90,7 @@ func TestAReloadChangesAServerWithSessionsThatWait(t *testing.T) {
 		synctest.Wait()
 		require.Greater(t, w.servers["s"].turns.Down(), 190)
 		before := w.servers["s"] // its PerKey has no id, so that it counts as another function
-		w.system.Root.Send(w.pid, &protocol.Reload{Servers: []mcpbridge.Server{before.Server}, Apply: func() {}})
+		w.system.Root.Send(w.pid, NewReload([]mcpbridge.Server{before.Server}, nil, func() {}))
 		for i := range 200 {
 			waiting = append(waiting, w.call(fmt.Sprint("down-", i), "fast"))
 		}

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -155,7 +156,7 @@ func scenario(t *testing.T, probe func(actor.Context)) string {
 		}
 		system := actor.NewActorSystem()
 		cfg.Post = relay.NewPost(system, cfg.Events, nil)
-		pid := system.Root.Spawn(props(cfg))
+		pid := system.Root.Spawn(props(configOf(cfg, new(dispatch.Dispatcher))))
 		var boxes []box
 		send := func(cmd messages.Command) box {
 			b := make(box, 5)

@@ -289,7 +289,7 @@ func (r *registry) startCleanup(c actor.Context, key messages.Key, left []contra
 	e := r.entry(key)
 	srv := r.servers[key.Server]
 	if srv == nil {
-		srv = r.newServer(mcpbridge.Server{Name: key.Server})
+		srv = r.newServer(mcpbridge.Server{Name: key.Server}, "")
 	}
 	reg := &registration{key: key, server: srv, Session: admission.Session{Draining: true, Cleanup: true}, drainedBy: contract.Drain{Leave: leave}, leftovers: left}
 	r.start(c, reg, session.Spec{Generation: e.generation, Cleanup: &session.Cleanup{Leftovers: left, Leave: leave}})

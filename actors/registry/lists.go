@@ -223,7 +223,7 @@ func (r *registry) onListAsked(msg *listAsked) {
 		msg.reply <- listAnswer{}
 		return
 	}
-	reg, bind, declared := r.currentOf(msg.key), r.owners.bindingOf(msg.key.Scope), r.declared
+	reg, bind, declared := r.currentOf(msg.key), r.owners.bindingOf(msg.key.Scope), r.cfg.Declared
 	ep, down := srv.turns.Home.Endpoint, (*endpointDown)(nil)
 	if reg != nil {
 		ep = reg.Place.Endpoint

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -62,7 +63,7 @@ func TestMessagesOfAWarmCall(t *testing.T) {
 				next(c, envelope)
 			}
 		}
-		pid := system.Root.Spawn(props(cfg).Configure(actor.WithReceiverMiddleware(receive)))
+		pid := system.Root.Spawn(props(configOf(cfg, new(dispatch.Dispatcher))).Configure(actor.WithReceiverMiddleware(receive)))
 		ask := func() {
 			future := protocol.NewFuture(system, nil)
 			defer future.Close()

@@ -14,7 +14,6 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -115,15 +114,18 @@ func (r *registry) separate(scope string, bind *messages.Bind) {
 	r.catalogue.Separate(time.Now(), scope, sessions...)
 }
 
-// nothingDeclared is what is declared by capabilities that let servers ask for nothing.
-var nothingDeclared = mcpbridge.Declared(&mcp.ClientCapabilities{})
+// declareNothing reports whether capabilities let servers ask for nothing. Unlike [mcpbridge.Declared], it runs no code of
+// the user.
+func declareNothing(can *mcp.ClientCapabilities) bool {
+	return can.RootsV2 == nil && can.Sampling == nil && can.Elicitation == nil && len(can.Extensions)+len(can.Experimental) == 0
+}
 
 // bindRejection returns the failure of a Bind that cannot do what it says, or nil.
 func (r *registry) bindRejection(c actor.Context, cmd, previous *messages.Bind) *messages.Failure {
 	switch can := cmp.Or(cmd.Capabilities, r.cfg.Capabilities); {
 	case cmd.Capabilities != nil && holderOf(cmd) == nil:
 		return messages.NewFailure(cmd, messages.CodeInvalid, "capabilities: the binding belongs to nobody: set Owner, Handler or Subscriber")
-	case cmd.Handler != nil && (can == nil || mcpbridge.Declared(can) == nothingDeclared):
+	case cmd.Handler != nil && (can == nil || declareNothing(can)):
 		return messages.NewFailure(cmd, messages.CodeInvalid,
 			"handler: no server would ask it, because no capability is declared: set Capabilities, such as elicitation, here or in the configuration, or Handler of the configuration")
 	case holderOf(cmd) == nil || cmd.Owner != nil || previous != nil && previous.Owner == nil:

@@ -45,7 +45,6 @@ type registry struct {
 	gate          *admission.Gate
 	tenants       map[string]*tenant // that have sessions
 	catalogue     *catalogue.Catalogue
-	declared      string // see [mcpbridge.Declared], of the configuration
 	generations   *generations
 
 	gateTimer     *time.Timer
@@ -84,9 +83,10 @@ type registry struct {
 // messages of a [protocol.Cluster]. The PID stays valid: after the registry has stopped, for whatever
 // reason, commands are answered with [messages.CodeClosed], until another actor takes the name. free
 // is false if the name is taken in the system, and then nothing is spawned.
-func Start(system *actor.ActorSystem, cfg actors.Config) (pid *actor.PID, free bool) {
-	name := cmp.Or(cfg.Name, "mcpactor"+system.ProcessRegistry.NextId())
-	cfg.Name = name
+func Start(system *actor.ActorSystem, with actors.Config) (pid *actor.PID, free bool) {
+	name := cmp.Or(with.Name, "mcpactor"+system.ProcessRegistry.NextId())
+	with.Name = name
+	cfg := configOf(with, new(dispatch.Dispatcher)) // outside of the actor
 	// The two functions must not keep cfg alive: cfg may lead to the PID, and while the PID is reachable, the
 	// door is not freed.
 	post := cfg.Post
@@ -102,10 +102,17 @@ func Start(system *actor.ActorSystem, cfg actors.Config) (pid *actor.PID, free b
 	})
 }
 
+// configOf returns the configuration of the actors. It runs code of the user: see [classesOf].
+func configOf(with actors.Config, d actor.Dispatcher) contract.Config {
+	return contract.Config{
+		Config: with, Dispatcher: d,
+		Declared: mcpbridge.Declared(with.Capabilities), Classes: classesOf(with.Servers, with.Capabilities),
+	}
+}
+
 // props returns the Props of the registry that [Start] spawns.
-func props(with actors.Config) *actor.Props {
+func props(cfg contract.Config) *actor.Props {
 	m := new(mailbox.Mailbox)
-	cfg := contract.Config{Config: with, Dispatcher: new(dispatch.Dispatcher)}
 	return actor.PropsFromProducer(func() actor.Actor {
 		r := newRegistry(&cfg, m)
 		return newIntercepting(r)
@@ -121,7 +128,7 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 			MaxSessions: cfg.MaxSessions, MaxStarts: cfg.MaxStarts,
 			MaxWithoutSlot: max(cfg.MaxSessions, minKeysWithoutSlot), FailFast: cfg.FailFast, Random: cfg.Random,
 		}),
-		catalogue: catalogue.New(), declared: mcpbridge.Declared(cfg.Capabilities),
+		catalogue:     catalogue.New(),
 		registrations: map[string]*registration{}, generations: newGenerations(rememberedKeys),
 		index:     registrationIndex{groups: map[string]*group{}, entries: entries},
 		leftovers: leftovers{limit: max(cfg.MaxSessions, minLeftovers)},
@@ -130,7 +137,7 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	}
 	r.closings.ofScope = map[string]*ring.Ring[*closeCommand]{}
 	for _, srv := range cfg.Servers {
-		r.servers[srv.Name] = r.newServer(srv)
+		r.servers[srv.Name] = r.newServer(srv, cfg.Classes[srv.Name])
 	}
 	r.cancellations.mailbox, r.cancellations.queues = m, map[messages.Key]*cancelQueue{}
 	return r

@@ -24,13 +24,13 @@ func (r *registry) onReload(c actor.Context, msg *protocol.Reload) {
 		before := r.servers[srv.Name]
 		switch {
 		case before == nil:
-			servers[srv.Name] = r.newServer(srv)
+			servers[srv.Name] = r.newServer(srv, msg.Classes[srv.Name])
 			r.cfg.Logger.Info().Str("server", srv.Name).Msg("server added")
 		case before.Same(&srv):
 			r.setLimits(before, srv.Limits)
 			servers[srv.Name] = before
 		default:
-			servers[srv.Name] = r.newServer(srv)
+			servers[srv.Name] = r.newServer(srv, msg.Classes[srv.Name])
 			r.cfg.Logger.Info().Str("server", srv.Name).Msg("server changed")
 		}
 	}

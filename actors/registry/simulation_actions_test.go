@@ -10,7 +10,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -357,7 +356,7 @@ func (s *simulation) reload() {
 	}
 	s.world.servers = servers // of processes that start from now on
 	for _, p := range s.living() {
-		reload := &protocol.Reload{Servers: list, Apply: func() { p.servers = servers }}
+		reload := NewReload(list, p.cfg.Capabilities, func() { p.servers = servers })
 		s.send(p, reload, "reload "+s.nextID(), p.registry.closeTime()+time.Second, nil)
 	}
 }

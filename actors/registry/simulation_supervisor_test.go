@@ -89,7 +89,7 @@ func (s *simulation) startSupervisor() *supervisor {
 			p.cfg.Servers = append(p.cfg.Servers, srv)
 		}
 	}
-	shared := contract.Config{Config: p.cfg, Dispatcher: &s.scheduler}
+	shared := configOf(p.cfg, &s.scheduler)
 	p.registry = newRegistry(&shared, p.mailbox)
 	p.intercepting = newIntercepting(p.registry)
 	s.scheduler.names[p.mailbox] = p.name + "registry"

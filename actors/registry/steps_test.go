@@ -18,7 +18,6 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
-	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
@@ -55,7 +54,7 @@ func (p progress) most(before progress) int {
 
 // watchedRegistry is a registry whose steps are watched.
 type watchedRegistry struct {
-	*registry
+	*intercepting
 	pid    *actor.PID
 	system *actor.ActorSystem
 	most   int // what one step has done at most
@@ -69,7 +68,6 @@ func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry), changes 
 		stopped := make(chan struct{})
 		system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 		events := relay.New(100, func(any) {}, nil, nil)
-		m := new(mailbox.Mailbox)
 		cfg := actors.Config{
 			Servers: []mcpbridge.Server{{Name: "s"}}, Dialer: new(stub), Strategy: patient{}, Logger: relay.NewLogger(zerolog.Nop()),
 			Events: events, Post: relay.NewPost(system, events, nil), Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}},
@@ -80,18 +78,19 @@ func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry), changes 
 		for _, change := range changes {
 			change(&cfg)
 		}
-		shared := contract.Config{Config: cfg, Dispatcher: new(dispatch.Dispatcher)}
-		w := &watchedRegistry{registry: newRegistry(&shared, m), system: system}
+		w := &watchedRegistry{system: system}
 		watch := func(next actor.ReceiverFunc) actor.ReceiverFunc {
 			return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
+				if w.intercepting == nil {
+					w.intercepting = c.Actor().(*intercepting)
+				}
 				before := progressOf(w.registry)
 				next(c, envelope)
 				w.most = max(w.most, progressOf(w.registry).most(before))
 				w.steps.Add(1)
 			}
 		}
-		options := append(shared.RunsOn(m), actor.WithReceiverMiddleware(watch))
-		w.pid = system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return w.registry }, options...))
+		w.pid = system.Root.Spawn(props(configOf(cfg, new(dispatch.Dispatcher))).Configure(actor.WithReceiverMiddleware(watch)))
 		for i := range 1000 {
 			w.call(fmt.Sprint("scope-", i), "fast")
 		}

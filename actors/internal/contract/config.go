@@ -9,5 +9,7 @@ import (
 // Config is the configuration of the actors, with what they share.
 type Config struct {
 	actors.Config
-	Dispatcher actor.Dispatcher // of all actors, and of the work that leaves them
+	Dispatcher actor.Dispatcher  // of all actors, and of the work that leaves them
+	Declared   string            // see [mcpbridge.Declared], of Capabilities
+	Classes    map[string]string // of Servers, see [protocol.Reload]
 }

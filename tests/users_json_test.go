@@ -68,10 +68,11 @@ func TestReloadWaitsForTheUsersJSONOutsideOfTheActor(t *testing.T) {
 	})
 }
 
-func TestStartWaitsForTheUsersJSONOutsideOfTheActor(t *testing.T) {
+// A MarshalJSON that panics fails what needs its text, and not Start.
+func TestStartSurvivesAndWaitsForTheUsersJSON(t *testing.T) {
 	var begun atomic.Int32
 	can := &mcp.ClientCapabilities{Experimental: map[string]any{"x": slow{takes: time.Second, begun: &begun}}}
-	inFakeTime(t, supervisor.Config{Capabilities: can, Servers: []mcpbridge.Server{withSetup("setup", slow{takes: time.Second, begun: &begun})}}, func(h *harness) {
+	inFakeTime(t, supervisor.Config{Capabilities: can, Servers: []mcpbridge.Server{withSetup("setup", slow{takes: time.Second, begun: &begun, panics: true})}}, func(h *harness) {
 		before := begun.Load()
 		require.NotZero(t, before)
 		p := h.send(call("a", "count"))

@@ -38,6 +38,9 @@ func TestMutationsFitTheSource(t *testing.T) {
 	for _, m := range append(mutations, doubtMutations...) {
 		m.mutated(t)
 	}
+	for _, m := range directedMutations {
+		m.mutated(t)
+	}
 }
 
 // moduleRoot is the folder of the module.

@@ -85,6 +85,25 @@ func TestMutations(t *testing.T) {
 	require.Empty(t, missed)
 }
 
+// Each directed test fails with the bug that it must find.
+func TestDirectedMutations(t *testing.T) {
+	missed := []string{}
+	for _, m := range directedMutations {
+		name := fmt.Sprintf("%2d %s: %s", m.guarantee, m.test, m.name)
+		if !regexp.MustCompile(*mutationOnly).MatchString(name) {
+			continue
+		}
+		began := time.Now()
+		out, err := look{t, m.mutation, "", m.pkg}.build().run("-test.run", "^"+m.test+"$", "-test.timeout", "3m")
+		require.NotContains(t, out, "no tests to run", name)
+		if err == nil {
+			missed = append(missed, name)
+		}
+		fmt.Printf("%-100s %-8v %s\n", name, time.Since(began).Round(time.Second), strings.TrimSpace(failureLine.FindString(out)))
+	}
+	require.Empty(t, missed)
+}
+
 // look looks for a mutation.
 type look struct {
 	*testing.T

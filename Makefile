@@ -55,7 +55,8 @@ simulation: ## run schedules for SIMULATE (5m) each from a fresh seed: of the ac
 	go test -timeout 1h -run '^TestSimulation$$' -race ./actors/registry -simulation.seed=0 -simulation.seeds=1000
 
 .PHONY: mutations
-mutations: ## check that the simulations find bugs that are planted, within a minute on one processor; SUITE=-mutation.suite also runs the other tests with each, up to the first that fails
+mutations: ## check that directed tests find the bugs that are planted for them, and the simulations others, within a minute on one processor; SUITE=-mutation.suite also runs the other tests with each, up to the first that fails
+	go test -timeout 12h -tags mutations -run '^TestDirectedMutations$$' -v ./actors/registry
 	go test -timeout 12h -tags mutations -run '^TestMutations$$' -v ./actors/registry -mutation.time=1m $(SUITE)
 
 .PHONY: vet

@@ -67,12 +67,12 @@ type Config struct {
 	// opens sessions slowly. Defaults to 16.
 	MaxDials int
 	// MaxStarts is how many processes of stdio servers may start at once, of all servers together. A
-	// process starts until it answers, or its dial fails. A quarter of these may have been started in the
-	// last 200 ms; one server has at most a quarter of what the other servers leave; and servers that are down have at most half.
-	// Servers take turns. The time in which a session waits for its turn is not part of its
-	// ConnectTimeout. Lower it if processes that need much processor time at their start exceed
-	// ConnectTimeout when many start together; raise it if they sleep for long. Defaults to 8 for each
-	// processor that Go uses ([runtime.GOMAXPROCS]).
+	// process starts until it answers, or its dial fails. Servers take turns: one server has at most
+	// a quarter of what the other servers leave, servers that are down have at most half, and at most
+	// a quarter is younger than 200 ms. While a session waits for its turn, its ConnectTimeout does
+	// not run. Lower it if processes that need much processor time exceed ConnectTimeout when many
+	// start together. Raise it if they only sleep. Defaults to 6 for each processor that Go uses, see
+	// [runtime.GOMAXPROCS].
 	MaxStarts int
 
 	// FailFast makes calls fail with unavailable at once while their server is known to be

@@ -27,7 +27,7 @@ var directedMutations = []directedMutation{
 	{1, "./tests", "TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything", mutation{"close commands that are left are not answered", []change{
 		{"actors/registry/stop.go", "		r.onCloseDue(c, closing)\n", "		_ = closing\n"},
 	}}},
-	{2, "./tests", "TestConnectionThatComesAfterTheCloseIsClosed", plantedBug("the connection of an abandoned dial is not closed")},
+	{2, "./tests", "TestConnectionThatComesAfterTheCloseIsClosed", plantedBug("the connection of a dial that ends in a drain is forgotten")},
 	{2, "./tests", "TestKeyThatIsCalledWhileItsSessionClosesGetsASuccessorAfterwards", plantedBug("a session does not wait for the one before it")},
 	{3, "./tests", "TestFailedCreationFailsAllWhoWaitedAndTheNextCallTriesAnew", mutation{"calls wait after the first dial has failed", []change{
 		{"actors/registry/faults.go", "FailParked: d.GiveUp || !reg.wasOpen,", "FailParked: d.GiveUp,"},

@@ -163,13 +163,12 @@ func TestNoStepGrowsWithTheKeys(t *testing.T) {
 			}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inWatchedRegistry(t, func(w *watchedRegistry) {
+		scenario := func(limit int) func(*watchedRegistry) {
+			return func(w *watchedRegistry) {
 				job(w)
 				box := w.call("quiet", "fast")
 				before := w.steps.Load() // not earlier: this goroutine may be the one that waits
 				require.NotNil(t, <-box.Reply)
-				limit := 100
 				if name == "the closing of all" || name == "cancelled calls" {
 					limit += 2 * 1000 // messages of 1,000 keys came first
 				}
@@ -179,6 +178,12 @@ func TestNoStepGrowsWithTheKeys(t *testing.T) {
 				synctest.Wait()
 				require.LessOrEqual(t, w.most, contract.WalkStep+1, "of one step")
 				require.Greater(t, w.steps.Load(), int64(10), "the job has steps")
+			}
+		}
+		t.Run(name, func(t *testing.T) { inWatchedRegistry(t, scenario(100)) })
+		t.Run(name+", with an interceptor", func(t *testing.T) {
+			inWatchedRegistry(t, scenario(200), func(cfg *actors.Config) {
+				cfg.Interceptors = []actors.Interceptor{func(next actors.Runner) actors.Runner { return next }}
 			})
 		})
 	}

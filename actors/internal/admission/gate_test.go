@@ -152,9 +152,12 @@ func (w *world) mayStart(s *Session) int {
 		young += count(w.now.Before(other.DialedAt.Add(youth)))
 		down += count(other.start.down)
 	}
-	quarter := func(n int) int { return int(math.Ceil(float64(n) / 4)) }
-	n := min(worldStarts-all, worldYoung-young, quarter(worldStarts-(all-own))-own)
-	if s.Place.server.Home.Endpoint.Down {
+	part, ep := 0.25, s.Place.server.Home.Endpoint
+	if !ep.SeenAt.IsZero() && !ep.Down {
+		part = 0.5
+	}
+	n := min(worldStarts-all, worldYoung-young, int(math.Ceil(part*float64(worldStarts-(all-own))))-own)
+	if ep.Down {
 		n = min(n, worldStarts/2-down)
 	}
 	return n

@@ -11,7 +11,8 @@ const youth = 200 * time.Millisecond
 //
 //   - At most a quarter of the permits is for young starts. The others are given one after the other, so that a server
 //     that is called meanwhile has its turn.
-//   - One server has at most a quarter of the permits that other servers leave: if it hangs, it delays no other.
+//   - One server has at most a quarter of the permits that other servers leave, and half once it has answered: if it
+//     hangs, it delays no other.
 //   - Servers that are down have at most half of the permits: if they hang, they delay no server that is up.
 type starts struct {
 	limit  int
@@ -35,9 +36,14 @@ func (st *starts) free() int { return min(st.limit-st.count, share(st.limit, 4)-
 
 // room returns how many more processes of a server may start.
 func (st *starts) room(srv *Server) int {
-	n := min(st.free(), share(st.limit-(st.count-srv.starts), 4)-srv.starts)
-	if srv.Home.Endpoint.Down {
-		n = min(n, share(st.limit, 2)-st.down)
+	n, left, ep := st.free(), st.limit-(st.count-srv.starts), srv.Home.Endpoint
+	switch {
+	case ep.Down:
+		n = min(n, share(left, 4)-srv.starts, share(st.limit, 2)-st.down)
+	case ep.SeenAt.IsZero():
+		n = min(n, share(left, 4)-srv.starts)
+	default:
+		n = min(n, share(left, 2)-srv.starts)
 	}
 	return max(0, n)
 }

@@ -155,13 +155,32 @@ func TestProcessesThatNeedProcessorTimeAnswerWithinTheConnectTimeout(t *testing.
 	}
 }
 
-// However many sessions of a few servers hang as they start, other servers start.
+// Most programs have many sessions of few servers.
+func TestSessionsOfOneServerThatSleepsStartTogetherOnceItHasAnswered(t *testing.T) {
+	m := newMachine(t)
+	srv := m.server("s")
+	for i := range 24 {
+		m.call(fmt.Sprint(i), srv, sleeps)
+	}
+	m.run(time.Minute)
+	m.allWithin(24, 5500*time.Millisecond)
+}
+
+// However many sessions of a few servers hang as they start, other servers start: of up to five servers that have never
+// answered, or of up to two that have.
 func TestAServerThatHangsAtItsStartDelaysNoOther(t *testing.T) {
-	for hung := range 6 {
-		t.Run(fmt.Sprint(hung), func(t *testing.T) {
+	for i := range 9 {
+		hung, answered := i, i > 5
+		if answered {
+			hung -= 6
+		}
+		t.Run(fmt.Sprint(hung, " that have answered: ", answered), func(t *testing.T) {
 			m := newMachine(t)
 			for i := range hung {
 				srv := m.server(fmt.Sprint("hung ", i))
+				if answered {
+					srv.Home.Endpoint.Answered(m.now)
+				}
 				for j := range 24 {
 					m.call(fmt.Sprint("hung ", i, " ", j), srv, hangs)
 				}

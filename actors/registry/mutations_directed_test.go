@@ -44,7 +44,7 @@ var directedMutations = []directedMutation{
 		{inCalls, "	f.MayHaveRun = true\n	s.reply(c, k, f)\n	s.endQuestions", "	s.reply(c, k, f)\n	s.endQuestions"},
 	}}},
 	{6, "./tests", "TestErrorsThatAreNotAboutTheSessionNeverRestartIt", mutation{"any refusal ends the session", []change{
-		{"actors/internal/contract/call.go", "	case e.Class != mcpbridge.Lost && e.Session != mcpbridge.Unheard:", "	case e.Class == mcpbridge.Invalid && e.Session != mcpbridge.Unheard:"},
+		{inCalls, "	if e != nil && e.Session.HasEnded() && msg.conn == s.conn", "	if e != nil && (e.Session.HasEnded() || e.Class == mcpbridge.Invalid) && msg.conn == s.conn"},
 	}}},
 	{6, "./tests", "TestFrontsChangeNothing", mutation{"503 is the server's own", []change{
 		{"mcpbridge/internal/wire/refusal.go", "status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status", "status == http.StatusBadGateway, status"},

@@ -273,7 +273,9 @@ func TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything(t *testing
 		h.server.set(func() { h.server.dial = nil })
 		running := h.calls(10, "running", "hang")
 		synctest.Wait()
-		last := append(h.calls(10, "last", "count"), h.send(&messages.CloseScope{Scope: "running"}))
+		closing := h.send(&messages.CloseScope{Scope: "running"}) // waits for the call that runs
+		synctest.Wait()
+		last := append(h.calls(10, "last", "count"), closing)
 		h.system.Root.Stop(h.sup.PID())
 		for _, p := range append(append(dialing, running...), last...) {
 			p.reply()

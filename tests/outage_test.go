@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"runtime"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -309,14 +308,15 @@ func TestKeyThatIsGivenCredentialsWorksAtOnce(t *testing.T) {
 	h.stopAndVerify()
 }
 
-// H-C5: the number of processes that start at once is bounded over all servers. A process
-// that hangs returns its permit. A container counts as a process.
+// H-C5: the number of processes that start at once is bounded over all servers. Processes that hang keep
+// their permits, and leave some to others. A container counts as a process.
 func TestProcessesAreStartedAFewAtATimeOverAllServers(t *testing.T) {
 	container := mcpbridge.Server{
 		Name: "two", Command: "docker", Args: []string{"run", "--rm", "-i", "--init", "--name", mcpbridge.SessionMark, "example/two"},
 		Cleanup: mcpbridge.Cleanup{Command: "docker", Args: []string{"rm", "--force", mcpbridge.SessionMark}, Records: t.TempDir()},
 	}
-	cfg := supervisor.Config{Servers: []mcpbridge.Server{
+	const starts = 12
+	cfg := supervisor.Config{MaxStarts: starts, Servers: []mcpbridge.Server{
 		container, {Name: "one", Command: "one"}, {Name: "hung", Command: "hung"}, {Name: "stuck", Command: "stuck"},
 	}}
 	inFakeTime(t, cfg, func(h *harness) {
@@ -345,7 +345,7 @@ func TestProcessesAreStartedAFewAtATimeOverAllServers(t *testing.T) {
 		for _, p := range all {
 			p.ok()
 		}
-		require.LessOrEqual(t, most.Load(), int64(max(2, runtime.GOMAXPROCS(0))))
+		require.LessOrEqual(t, most.Load(), int64(starts/4), "those that answer within 200 ms")
 		require.Less(t, all[len(all)-1].answeredAt.Sub(all[0].sent), 50*time.Second)
 		require.Zero(t, countEvents[*messages.SessionRestarting](h))
 	})

@@ -79,11 +79,13 @@ func TestFloodOnOneSessionIsBounded(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		h.send(&messages.Open{Header: messages.To("s", "a")}).reply()
 		began := time.Now()
-		var done, busy int
+		var done, first, busy int
 		for _, p := range h.calls(10_000, "a", "slow", within(time.Minute)) {
 			switch r := p.reply().(type) {
 			case *messages.ToolResult:
-				done++
+				if done++; p.answeredAt.Sub(began) == time.Second {
+					first++
+				}
 			case *messages.Failure:
 				require.ErrorIs(t, r, messages.CodeBusy)
 				require.Contains(t, r.Detail, "MaxInFlight")
@@ -91,6 +93,7 @@ func TestFloodOnOneSessionIsBounded(t *testing.T) {
 			}
 		}
 		require.Equal(t, 64+1024, done)
+		require.Equal(t, 64, first)
 		require.Equal(t, 10_000-64-1024, busy)
 		require.Equal(t, 17*time.Second, time.Since(began), "64 at a time")
 	})

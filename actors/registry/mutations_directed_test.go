@@ -52,7 +52,7 @@ var directedMutations = []directedMutation{
 	{6, "./tests", "TestFrontsChangeNothing", mutation{"503 is the server's own", []change{
 		{"mcpbridge/internal/wire/refusal.go", "status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status", "status == http.StatusBadGateway, status"},
 	}}},
-	{7, "./tests", "TestLeastRecentlyUsedIdleSessionMakesRoom", plantedBug("a call does not make its session the most recently used one")},
+	{7, "./tests", "TestLeastRecentlyUsedIdleSessionMakesRoom", plantedBug("busy sessions are evicted before idle ones")},
 	{7, "./tests", "TestSessionsThatAreOpenAreThoseOfASimpleModel", plantedBug("the quota of a tenant is not looked at")},
 	{8, "./tests", "TestCloseThatFailedSaysWhatIsLeftAndCanBeTriedAgain", plantedBug("what could not be closed is forgotten")},
 	{8, "./tests", "TestAllSessionsOfAKeyThatCouldNotBeClosedAreKept", plantedBug("a connection that could not be closed is forgotten")},

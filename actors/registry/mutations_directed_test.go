@@ -24,9 +24,6 @@ var directedMutations = []directedMutation{
 	{1, "./tests", "TestCommandsToAStoppedSupervisorAreAnswered", mutation{"what comes too late is not answered", []change{
 		{"actors/registry/registry.go", "{ protocol.Answer(post, name, message, sender) }", "{ _ = post }"},
 	}}},
-	{1, "./tests", "TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything", mutation{"what a registry has not read is not answered", []change{
-		{"actors/registry/stop.go", "			r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))\n", "			_ = msg\n"},
-	}}},
 	{2, "./tests", "TestConnectionThatComesAfterTheCloseIsClosed", mutation{"the connection of a dial that ends in a drain is not closed", []change{
 		{inDrain, "	s.dialEnded(msg)\n	s.conn = msg.conn\n", "	s.dialEnded(msg)\n"},
 		{inDial, "if msg.conn != nil && errors.Is(context.Cause(wanted), context.Canceled) {", "if false {"},

@@ -69,7 +69,7 @@ type Config struct {
 	// MaxStarts is how many processes of stdio servers may start at once, of all servers together. A
 	// process starts until it answers, or its dial fails. Servers take turns: one server has at most
 	// a quarter of what the other servers leave, or half once it has answered; servers that are down
-	// have at most half; and at most a quarter is younger than 200 ms. While a session waits for its turn, its ConnectTimeout does
+	// have at most half; and at most a third is younger than 200 ms. While a session waits for its turn, its ConnectTimeout does
 	// not run. Lower it if processes that need much processor time exceed ConnectTimeout when many
 	// start together. Raise it if they only sleep. Defaults to 6 for each processor that Go uses, see
 	// [runtime.GOMAXPROCS].

@@ -36,9 +36,7 @@ var directedMutations = []directedMutation{
 		{inCalls, "			s.parked.Remove(k)\n			s.reply(c, k, k.Failure(messages.CodeCancelled, msg.Detail))\n", "			s.parked.Remove(k)\n			s.reply(c, k, k.Failure(messages.CodeCancelled, msg.Detail))\n			if s.abortDial != nil {\n				s.abortDial(nil)\n			}\n"},
 	}}},
 	{4, "./tests", "TestEveryFormOfExpiryIsRecognised", plantedBug("the dead session is forgotten")},
-	{4, "./tests", "TestEveryFormOfExpiryIsRecognised", mutation{"410 says nothing about the session", []change{
-		{"mcpbridge/internal/wire/refusal.go", "return status == http.StatusNotFound || status == http.StatusGone", "return status == http.StatusNotFound"},
-	}}},
+	{4, "./tests", "TestEveryFormOfExpiryIsRecognised", plantedBug("each caller has an inquiry of its own")},
 	{5, "./tests", "TestLostCallIsReplayedWhenThatIsSafe", plantedBug("a call is replayed although it may not be")},
 	{5, "./tests", "TestEachCallIsTreatedByWhatHappenedToIt", mutation{"a call that may have run is said not to have run", []change{
 		{inCalls, "	f.MayHaveRun = true\n	s.reply(c, k, f)\n	s.endQuestions", "	s.reply(c, k, f)\n	s.endQuestions"},

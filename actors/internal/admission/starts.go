@@ -9,7 +9,7 @@ const youth = 200 * time.Millisecond
 // processor time, sleeps or hangs is not known. So there are enough permits for many that sleep, and few enough that
 // each process which uses processor time gets its share. And:
 //
-//   - At most a quarter of the permits is for young starts. The others are given one after the other, so that a server
+//   - At most a third of the permits is for young starts. The others are given one after the other, so that a server
 //     that is called meanwhile has its turn.
 //   - One server has at most a quarter of the permits that other servers leave, and half once it has answered: if it
 //     hangs, it delays no other.
@@ -32,7 +32,7 @@ type start struct {
 
 // free returns how many more processes may start. It is negative if more have started than may: a dial that takes over
 // a connection needs no permit.
-func (st *starts) free() int { return min(st.limit-st.count, share(st.limit, 4)-st.young) }
+func (st *starts) free() int { return min(st.limit-st.count, share(st.limit, 3)-st.young) }
 
 // room returns how many more processes of a server may start.
 func (st *starts) room(srv *Server) int {

@@ -220,5 +220,5 @@ func TestProcessesThatAnswerAtOnceStartAtOnce(t *testing.T) {
 		m.call(fmt.Sprint(i), srv, quick)
 	}
 	m.run(time.Second)
-	m.allWithin(100, 100/(6*processors/4)*tick+tick)
+	m.allWithin(100, 100/(6*processors/3)*tick+tick)
 }

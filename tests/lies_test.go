@@ -61,7 +61,6 @@ func lies() map[string]faults.Fault {
 		"an unknown type of result":       lieOf(answerIn(200, resultOf("{id}", `{"resultType":"not_run","content":[]}`))),
 		"a question as result":            lieOf(answerIn(200, resultOf("{id}", `{"resultType":"input_required"}`))),
 		"null":                            lieOf(answerIn(200, resultOf("{id}", `null`))),
-		"a result that is a text":         lieOf(answerIn(200, resultOf("{id}", `"not run"`))),
 		"an empty array":                  lieOf(answerIn(200, `[]`)),
 		"an array of others":              lieOf(answerIn(200, "["+errorOf("4", -32602)+","+errorOf("5", -32602)+"]")),
 		"302":                             lieOf(refusals.Answer{Status: 302, Header: map[string]string{"Location": "https://elsewhere.invalid/"}}),

@@ -37,7 +37,8 @@ func BenchmarkIdle(b *testing.B) {
 		lease   time.Duration
 		members []int
 	}{
-		{"process", clusterOf, 2 * time.Second, []int{1, 2, 4, 8}}, {"process", clusterOf, 200 * time.Millisecond, []int{1, 2, 4, 8}},
+		{"process", clusterOf, 2 * time.Second, []int{1, 2, 4, 8}},
+		{"process", clusterOf, 200 * time.Millisecond, []int{1, 2, 4, 8}},
 		{"hosts", clusterOfHosts, 2 * time.Second, []int{3, 8}},
 	} {
 		for _, n := range c.members {

@@ -43,7 +43,7 @@ func withOdd(t *testing.T, of func(url string) mcpbridge.Server, scenario func(s
 	require.NoError(t, err)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	defer sup.Stop(ctx) //nolint:errcheck // it is stopped below, unless the scenario has failed
+	defer sup.Stop(ctx) // it is stopped below, unless the scenario has failed
 	scenario(s, sup)
 	require.NoError(t, sup.Stop(ctx))
 }

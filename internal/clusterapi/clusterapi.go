@@ -9,9 +9,8 @@ package clusterapi
 
 import (
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/rs/zerolog"
-
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/internal/caller"
 	"github.com/mcpactor/mcpactor/internal/dispatch"

@@ -35,7 +35,8 @@ type Warning struct {
 	Field string // such as "mcpServers.files.timeout"
 	Line  int
 	Text  string
-	// Server is the name of the server that is left out for this reason, or empty.
+	// Server is the name of the server that is left out for this reason. It is empty if this is no reason to leave a server
+	// out, also for a field of a server that another warning leaves out.
 	Server string
 }
 

@@ -137,7 +137,14 @@ func (r *reader) entry(n *node, name string) (e *entry, login OAuth) {
 	if err == nil {
 		err = e.server.Validate()
 	}
-	if err != nil && len(r.errs) == before { // else it may be a consequence of another error
+	hasCommand, hasURL := e.server.Command != "", e.server.URL != ""
+	switch {
+	case err == nil || len(r.errs) > before: // it may be a consequence of another error
+	case !hasCommand && !hasURL:
+		r.failField(n, "command", "is empty, and so is url: set one")
+	case hasCommand && hasURL:
+		r.failField(n, "command", "conflicts with url: give one of them")
+	default:
 		r.fail(n, "%w", err)
 	}
 	return e, login

@@ -127,8 +127,10 @@ func hoist(s map[string]any) {
 				delete(properties, name)
 				required = append(required, its...)
 			}
-		default:
-			if shapes[name] != 0 && !taken {
+		default: // but the name of a type is meant for a property of this name
+			text, _ := its.(string)
+			kind, isKind := types[strings.ToLower(text)]
+			if shapes[name] != 0 && !taken && (!isKind || name == "type" && kind == "object") {
 				delete(properties, name)
 				s[name] = its
 			}
@@ -204,7 +206,7 @@ func (r *repair) value(of shape, value any) (any, error) {
 		data, err := json.Marshal(value)
 		return string(data), err
 	}
-	return nil, errShape
+	return nil, misfit(value, "is not what JSON Schema has there")
 }
 
 // one returns a schema, such as that of a property. true, and an empty list as PHP writes an empty object, are the empty schema.
@@ -225,7 +227,7 @@ func (r *repair) one(value any) (any, error) {
 			return map[string]any{}, nil
 		}
 	}
-	return nil, errShape
+	return nil, misfit(value, "is no schema")
 }
 
 func (r *repair) several(list []any) (err error) {
@@ -263,7 +265,7 @@ func kindsOf(value any) (any, error) {
 		case one == nil: // in a list of YAML
 			kind = "null"
 		case !known:
-			return nil, errShape
+			return nil, misfit(one, "is no type of JSON Schema")
 		case kind == "":
 			return nil, nil
 		}
@@ -282,7 +284,7 @@ func namesOf(list []any) (any, error) {
 	all, seen := []any{}, map[any]bool{}
 	for _, one := range list {
 		if _, is := one.(string); !is {
-			return nil, errShape
+			return nil, misfit(one, "is no name of a property")
 		}
 		if !seen[one] {
 			seen[one] = true
@@ -292,5 +294,8 @@ func namesOf(list []any) (any, error) {
 	return all, nil
 }
 
-// errShape is the end of an error that begins with the place of the value.
-var errShape = fmt.Errorf(": is not what JSON Schema has there")
+// misfit returns the end of an error that begins with the place of a value.
+func misfit(value any, why string) error {
+	data, _ := json.Marshal(value) // it was decoded from JSON
+	return fmt.Errorf(": %.100s %s", data, why)
+}

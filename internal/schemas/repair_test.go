@@ -68,16 +68,22 @@ func TestMalformedSchemaIsRepairedWhereItIsCertain(t *testing.T) {
 		require.Equal(t, string(got), string(again), "a second time changes nothing: %s", given)
 	}
 	for given, want := range map[string]string{
-		`{"properties":{"a":{"type":"strng"}}}`:            "properties.a.type: is not",
-		`{"properties":{"a":{"items":{"anyOf":[{},5]}}}}`:  "properties.a.items.anyOf[1]: is not",
-		`{"properties":{"a":"the coin"}}`:                  "properties.a: is not",
-		`{"properties":{"a":["x"]}}`:                       "properties.a: is not",
-		`{"properties":{"required":["a"]},"required":"a"}`: "properties.required: is not",
-		`{"required":[5]}`:                                 "required: is not",
-		`{"minLength":"five"}`:                             "minLength: is not",
-		`{"uniqueItems":"yes"}`:                            "uniqueItems: is not",
-		`{"enum":"a"}`:                                     "enum: is not",
-		`{"pattern":5}`:                                    "pattern: is not",
+		`{"properties":{"a":{"type":"strng"}}}`:            `properties.a.type: "strng" is no type of JSON Schema`,
+		`{"type":["string",{"a":5}]}`:                      `type: {"a":5} is no type of JSON Schema`,
+		`{"properties":{"a":{"items":{"anyOf":[{},5]}}}}`:  "properties.a.items.anyOf[1]: 5 is no schema",
+		`{"properties":{"a":"the coin"}}`:                  `properties.a: "the coin" is no schema`,
+		`{"properties":{"a":["x"]}}`:                       `properties.a: ["x"] is no schema`,
+		`{"properties":{"required":["a"]},"required":"a"}`: `properties.required: ["a"] is no schema`,
+		`{"required":[5]}`:                                 "required: 5 is no name of a property",
+		`{"minLength":"five"}`:                             `minLength: "five" is not what JSON Schema has there`,
+		`{"minLength":"` + strings.Repeat("é", 500) + `"}`: `minLength: "` + strings.Repeat("é", 99) + ` is not`,
+		`{"uniqueItems":"yes"}`:                            `uniqueItems: "yes" is not`,
+		`{"enum":"a"}`:                                     `enum: "a" is not`,
+		`{"pattern":5}`:                                    "pattern: 5 is not",
+		// the types of properties that have the names of keywords
+		`{"properties":{"title":"string","description":"String"}}`: `properties.description: "String" is no schema`,
+		`{"properties":{"format":"string","a":{}}}`:                `properties.format: "string" is no schema`,
+		`{"properties":{"type":"string"}}`:                         `properties.type: "string" is no schema`,
 	} {
 		_, err := Repair(decoded(t, given))
 		require.ErrorContains(t, err, want, given)

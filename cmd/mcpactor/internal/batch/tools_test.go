@@ -161,7 +161,7 @@ func TestToolThatIsLeftOutIsNamed(t *testing.T) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: string(req.Params.Arguments)}}, IsError: true}, nil
 	})
 	config := configured(t, fmt.Sprintf(`{"mcpServers": {"one": {"url": %q}}}`, served(t, server)))
-	const why = "the tool is left out: inputSchema.properties.n.type: is not what JSON Schema has there"
+	const why = `the tool is left out: inputSchema.properties.n.type: "strng" is no type of JSON Schema`
 	var out, log strings.Builder
 	require.Equal(t, cli.ExitOK, run([]string{"tools", "--config", config}, nil, &out, &log))
 	require.Contains(t, out.String(), "one__a")

@@ -52,8 +52,7 @@ type DialRequest struct {
 	Ask func(ctx context.Context, req messages.Request, of messages.Operation) messages.Answer
 	// Stderr gets the lines that a server with a command writes to stderr. It may be nil.
 	Stderr *Stderr
-	// Store keeps what was found out about the protocols that a server with a command speaks, so that a later process does
-	// not have to. It may be nil.
+	// Store remembers which protocols a stdio server speaks, so that a later process need not find that out. It may be nil.
 	Store Store
 	// Roots are the first roots of the session, or nil.
 	Roots *messages.SetRoots

@@ -107,8 +107,8 @@ type Error struct {
 	RetryAfter time.Duration
 	// Server is what a failed dial has shown about the server. It has no meaning in other errors.
 	Server Presence
-	// Left is a connection without a session, if the server may still open the session of a failed dial, or has opened one
-	// that could not be ended. Only its Close may be called, and again if it fails. If nobody calls it, the session is
+	// Left is set if a dial failed while the server may still open a session, or has opened one that could not be ended.
+	// Only its Close may be called, which ends that session: call it again if it fails. If nobody calls it, the session is
 	// ended only if the server answers within the connect timeout. Left is nil in other errors.
 	Left Conn
 	// Err is the underlying error, or nil. Its text may contain secrets.

@@ -63,11 +63,11 @@ func (idempotent) Idempotent() bool { return true }
 type CallTool struct {
 	Header
 	Params *mcp.CallToolParams `json:"params"`
-	// Durable has the call remembered under its ID in the store of the supervisor until a day after its Deadline. Whoever
+	// Durable keeps a record of the call under its ID in the store of the supervisor until a day after its Deadline. Whoever
 	// sends the same call again with this ID, in this process or in a later one, or on another member of a cluster, does
 	// not run it again. If the server had turned it into a task, see [TaskChanged], the reply is that of the task. Otherwise the
-	// reply is [CodeLost], unless the call certainly did not run, or may run twice. A failure without the record of the
-	// call, such as one of a server that is down, says that it may have run. The task of a durable call outlives its
+	// reply is [CodeLost], unless the call certainly did not run, or may run twice. Until the record of the call was read,
+	// every failure says that it may have run, also when the server is down. The task of a durable call outlives its
 	// session. The supervisor needs a store.
 	Durable bool `json:"durable,omitempty"`
 }

@@ -173,11 +173,13 @@ type MemberSnapshot struct {
 	Answered bool `json:"answered"`
 	// Leaving is true if the member hands its sessions over to the others, and stops.
 	Leaving bool `json:"leaving,omitempty"`
-	// Fenced says why the member starts no calls, and is empty if it does. Calls then wait until their deadline. Fenced and
-	// the following four are as the member itself says, and empty if it has not answered.
+	// Fenced says why the member starts no calls, and is empty if it does. While the member is fenced, its calls wait, and
+	// fail with [CodeUnavailable] if that lasts until their deadline. Commands for all members fail at once, but for [Inspect].
+	//
+	// Fenced, Refused, View, Lease and Hop are reported by the member itself, and are zero if it did not answer.
 	Fenced string `json:"fenced,omitempty"`
-	// Refused is the number of commands of its callers that the member has failed before any supervisor had them, such as
-	// because it was fenced. They are not in Counters.
+	// Refused is the number of commands of its callers that the member itself has failed, such as because it was fenced,
+	// without a reply of a supervisor. They are not in Counters.
 	Refused uint64 `json:"refused,omitempty"`
 	// View is the number of the last view of the cluster that the member has. It is 0 while the member is not in the view.
 	View uint64 `json:"view,omitempty"`

@@ -18,7 +18,7 @@ import (
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
 
-// durable has a call found again by an id.
+// durable makes a call durable under an id.
 func durable(id string) func(*messages.CallTool) {
 	return func(op *messages.CallTool) {
 		op.Durable, op.ID = true, id

@@ -214,8 +214,8 @@ func Plain(name string) string {
 	}, name[:min(len(name), 64)]), "-")
 }
 
-// Left ends the scope of a client: its calls are cancelled, and its sessions are closed, if it has left for good once servers have
-// started that linger. It is known further unless it has left for good.
+// Left ends the scope of a client: its calls are cancelled, and its sessions are closed. A client that has left for good is also
+// forgotten, and with [Config.Lingers] its scope ends only when its servers have started or failed.
 func (c *client) Left(forGood bool) {
 	c.opening.Lock()
 	defer c.opening.Unlock()
@@ -247,7 +247,7 @@ func (c *client) close() {
 	g.log.Info().Str("scope", c.scope).Msg("client gone")
 }
 
-// forget has a client get no more events.
+// forget ends the events of a client.
 func (g *Gateway) forget(c *client) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

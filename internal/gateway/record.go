@@ -116,8 +116,8 @@ func (g *Gateway) sweepClients(ctx context.Context) {
 	}
 }
 
-// sweep forgets clients, and closes the sessions that the store has of nobody. A client is kept before it has a session: those that
-// are in the store, and whose client is not there afterwards, are nobody's.
+// sweep forgets old clients, and closes stored sessions that belong to no client. A client is stored before its sessions: so the
+// keys of sessions are listed first, and then the clients.
 func (g *Gateway) sweep(ctx context.Context) error {
 	keys, err := g.cfg.Sessions.Keys(ctx)
 	if err != nil {

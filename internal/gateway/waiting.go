@@ -47,7 +47,7 @@ func (w waiting) isOver(waited time.Duration, answered bool) bool {
 	return waited >= w.most && (answered || !w.first)
 }
 
-// rest returns how long the lists are waited for that a server need not have, when the others have come.
+// rest returns how long to wait for the other lists of a server once its tools are there.
 func (w waiting) rest(waited time.Duration) waiting {
 	most := max(0, w.most-waited)
 	if w.first {

@@ -4,5 +4,5 @@ package mcpserver
 
 import "io"
 
-// isUnread reports whether it is known that nobody reads what is written, which is never known.
+// isUnread returns false: this system cannot tell whether anybody reads what is written.
 func isUnread(io.Writer) bool { return false }

@@ -34,8 +34,8 @@ const (
 // Metadata is where the metadata of a server are, and the resource that they name.
 type Metadata struct{ URL, Resource string }
 
-// Authorize has a handler of the SDK authorize a request to an MCP server which was refused with resp. If the metadata are not
-// for the server, an error says so. It may block until ctx ends.
+// Authorize passes a request to an MCP server, and the response that refused it, to a handler of the SDK. If that fails because
+// the metadata are not for the server, the error says so. It may block until ctx ends.
 func Authorize(ctx context.Context, client *http.Client, handler auth.OAuthHandler, req *http.Request, resp *http.Response) error {
 	found, others := Find(ctx, client, req.URL, resp.Header)
 	if found != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/wellformed"
 )
 
-// mender makes of a result one that can be decoded. It replaces what says the same in another form, such as base64 without
+// mender changes a result so that it can be decoded. It replaces what says the same in another form, such as base64 without
 // padding. It shows a content that it cannot read as text, and leaves out any other part that it cannot read.
 type mender struct {
 	odd   []string // what was replaced by text or left out

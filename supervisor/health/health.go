@@ -28,9 +28,9 @@ func Live(sup *supervisor.Supervisor) http.Handler {
 }
 
 // Ready returns a handler for a readiness probe. It answers with 200 if the supervisor answers
-// within a second, is not stopping, none of the required servers is down, and its member of a cluster,
-// if it has one, is not fenced, and with 503 otherwise. A required server that no call has needed yet is not down; one that is not
-// configured, such as after a reload, counts as down.
+// within a second, is not stopping, and none of the required servers is down. In a cluster, the
+// member must not be fenced either. Otherwise it answers with 503. A required server that no call
+// has needed yet is not down; one that is not configured, such as after a reload, counts as down.
 func Ready(sup *supervisor.Supervisor, required ...string) http.Handler {
 	required = slices.Clone(required)
 	return newHandler(sup, func(snap *messages.Snapshot) (reasons []string) {

@@ -72,9 +72,9 @@
 //	    mcpactor.server, mcp.method.name
 //	mcpactor.event.dropped, counter, {event}: events dropped for slow handlers
 //	mcpactor.answer.stray, counter, {answer}: answers of other connections
-//	mcpactor.member.up, gauge: of the member of a cluster: 1 if it starts calls, 0 if it is fenced
-//	mcpactor.member.refused, counter, {call}: calls that it has failed before a supervisor had them
-//	mcpactor.member.view, gauge: the number of the view of the cluster that it has
+//	mcpactor.member.up, gauge: in a cluster: 1 if the member starts calls, 0 if it is fenced
+//	mcpactor.member.refused, counter, {call}: calls that the member itself has failed, without a reply of a supervisor
+//	mcpactor.member.view, gauge: the number of the view of the cluster that the member has
 //	mcpactor.member.lease, gauge, s: the time for which it may act without an answer of the witness
 //	mcpactor.member.hop, gauge, s: a heartbeat to the slowest other member and back
 //

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// linesToTry returns the commands of the README for which nobody needs Go, or a clone, as they stand.
+// linesToTry returns the commands of the README that need neither Go nor a clone.
 func linesToTry(t *testing.T) (lines []string) {
 	t.Helper()
 	text, err := os.ReadFile("../../README.md")

@@ -14,8 +14,8 @@ func (g *Gate) Wake() (at time.Time) {
 	return at
 }
 
-// Due does what is due: young starts cease to be young, and probes begin. If these are too many for one step, the others
-// stay due.
+// Due ends the youth of starts, and begins probes, whose time has come. If the probes are too many for one step, the others stay
+// due.
 func (g *Gate) Due(now time.Time) {
 	if g.starts.pass(now) {
 		g.changed = true

@@ -16,7 +16,7 @@ type Leftover struct {
 	Reason string            // why it could not be closed
 }
 
-// LeftBy returns the connection that a dial has left which failed with err, or nil.
+// LeftBy returns the connection left by the dial that failed with err, or nil.
 func LeftBy(err error) mcpbridge.Conn {
 	if e := mcpbridge.AsError(err); e != nil {
 		return e.Left

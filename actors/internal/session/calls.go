@@ -19,8 +19,8 @@ func (s *session) park(c actor.Context, k *contract.Call) {
 	s.wakeBy(c, k.ParkedUntil())
 }
 
-// startParked runs parked calls, up to MaxInFlight. A call that waits for another call, or
-// for the annotations of its tool, stays parked, and so does one whose deadline has passed. While the session is unheard, all do.
+// startParked runs parked calls, up to MaxInFlight. A call that waits for another call, or for the annotations of its tool, stays
+// parked. So does a call past its deadline. All stay parked while the session is unheard.
 func (s *session) startParked(c actor.Context) {
 	s.listen()
 	var now time.Time

@@ -166,12 +166,12 @@ type conn struct {
 	key    messages.Key
 }
 
-// LeastTime is how long before its deadline an operation that waits is given up. It was certainly not sent then. Sent so late,
-// it would most likely run without anybody who sees its result.
+// LeastTime is how long before its deadline an operation that still waits is given up, unsent. Sent so late, it would most
+// likely run without anybody seeing its result.
 const LeastTime = 50 * time.Millisecond
 
-// Do runs the operation when the lease is held, unless it has waited for that until LeastTime before its deadline. If the term is
-// over, the connection counts as broken, because the session may live on another member.
+// Do waits for the lease, and runs the operation. It gives up waiting LeastTime before the deadline. If the term is over, the
+// connection counts as broken, because the session may live on another member.
 func (c *conn) Do(ctx context.Context, op messages.Operation) (messages.Result, error) {
 	if c.term.held() {
 		return c.Conn.Do(ctx, op)

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// protocolLegacy is the version that a server is asked for that does not answer server/discover.
+	// protocolLegacy is the version requested from a server that does not answer server/discover.
 	protocolLegacy = "2025-11-25"
 	// legacyFor is how long the bridge remembers that a server speaks only older protocols. A newer version of the server
 	// may speak more.

@@ -1,4 +1,4 @@
-// Package identity tells things apart: two have the same identity only if they are the same.
+// Package identity returns identities that are never reused and never collide.
 package identity
 
 import (
@@ -19,8 +19,8 @@ var (
 	names = map[any]string{} // by weak.Pointer
 )
 
-// Of returns the identity of a value in memory, or "" for nil. No other value gets it, in this process or in another one:
-// the address of a value may be that of another one later.
+// Of returns an identity that no other value ever gets, unlike the address of a value: no later one, and none in another
+// process. The identity of nil is "".
 func Of[T any](value *T) string {
 	if value == nil {
 		return ""
@@ -42,8 +42,8 @@ func forget(at any) {
 	delete(names, at)
 }
 
-// Sum is a hash of lists of texts, which it does not reveal. Two are equal only if the texts are, byte by byte and one by
-// one, whether or not they are UTF-8.
+// Sum is a hash of lists of texts. It does not reveal them. Two sums are equal only if their lists have the same texts, byte
+// by byte, whether or not these are UTF-8.
 type Sum struct{ hash hash.Hash }
 
 // NewSum returns a hash of no list.

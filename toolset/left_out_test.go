@@ -35,7 +35,7 @@ func TestToolThatNoModelCouldGetIsLeftOutAndNamed(t *testing.T) {
 		}
 		require.Equal(t, []string{
 			`tools/list "nowhere" on one/s: protocol: the tool is left out: inputSchema.$ref: "#/$defs/Coin" leads to nothing`,
-			`tools/list "odd" on one/s: protocol: the tool is left out: inputSchema.properties.coin.type: is not what JSON Schema has there`,
+			`tools/list "odd" on one/s: protocol: the tool is left out: inputSchema.properties.coin.type: "strng" is no type of JSON Schema`,
 		}, named)
 		_, err = w.Call(ctx, "one__odd", nil)
 		require.ErrorIs(t, err, messages.CodeProtocol)

@@ -1,7 +1,7 @@
 package redact
 
 import (
-	"iter"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -31,33 +31,71 @@ func letterOf(r rune, at span) (l letter, is bool) {
 	return l, false
 }
 
-// appendRun appends letters in a row, if there are enough.
-func appendRun(letters, run []letter) []letter {
-	if len(run) < minRun {
-		return letters
-	}
-	return append(letters, run...)
+// base64View looks at what base64 in a text stands for: four times, because it may begin at any letter of four.
+type base64View struct {
+	*finder
+	hidden   parts    // of the text
+	run      []letter // the letters in a row, up to minRun
+	decoders []decoder
 }
 
-// decode yields the characters that letters stand for, and where they come from.
-func decode(letters []letter) iter.Seq2[rune, span] {
-	var text []byte
-	var at []span
-	bits, n := uint32(0), 0
-	for i, l := range letters {
-		bits, n = bits<<6|l.value, n+6
-		if n >= 8 {
-			n -= 8
-			text, at = append(text, byte(bits>>n)), append(at, span{letters[i-1].at.from, l.at.to})
+// add adds a character of the text.
+func (b *base64View) add(r rune, at span) {
+	l, is := letterOf(r, at)
+	if !is {
+		b.run = b.run[:0]
+		return
+	}
+	if len(b.run) == minRun {
+		b.decode(l)
+		return
+	}
+	if b.run = append(b.run, l); len(b.run) == minRun {
+		b.decode(b.run...)
+	}
+}
+
+// decode adds letters to what is decoded.
+func (b *base64View) decode(letters ...letter) {
+	for first := range 4 {
+		if len(b.decoders) == first {
+			b.decoders = append(b.decoders, decoder{view: view{finder: b.finder, hidden: b.hidden}, bits: -6 * first})
+		}
+		for _, l := range letters {
+			b.decoders[first].add(l)
 		}
 	}
-	return func(yield func(rune, span) bool) {
-		for i := 0; i < len(text); {
-			r, size := utf8.DecodeRune(text[i:])
-			if !yield(r, span{at[i].from, at[i+size-1].to}) {
-				return
-			}
-			i += size
-		}
+}
+
+// end ends the text.
+func (b *base64View) end() {
+	for i := range b.decoders {
+		b.decoders[i].end()
+	}
+}
+
+// decoder decodes base64.
+type decoder struct {
+	view
+	value uint32 // the last letters
+	bits  int    // how many bits of value are not decoded
+	begin int    // where the last letter begins
+	text  []byte // the beginning of a character
+	spans []span // where its bytes come from
+}
+
+// add adds a letter.
+func (d *decoder) add(l letter) {
+	begin := d.begin
+	d.begin, d.value, d.bits = l.at.from, d.value<<6|l.value, d.bits+6
+	if d.bits < 8 {
+		return
+	}
+	d.bits -= 8
+	d.text, d.spans = append(d.text, byte(d.value>>d.bits)), append(d.spans, span{begin, l.at.to})
+	for len(d.text) > 0 && utf8.FullRune(d.text) {
+		r, size := utf8.DecodeRune(d.text)
+		d.view.add(r, span{d.spans[0].from, d.spans[size-1].to})
+		d.text, d.spans = slices.Delete(d.text, 0, size), slices.Delete(d.spans, 0, size)
 	}
 }

@@ -6,136 +6,82 @@ const (
 	// gram is how many bytes are compared at once.
 	gram = MinSecret
 	// enough is how many bytes of a long secret count as the secret.
-	enough = 32
+	enough = 64
 )
 
-// finder finds secrets in a text, as it is and as what base64 in it stands for: each part of a secret that is at least half
-// of it, and the beginning of a secret at the end of the text, which may have been cut. What is compared is folded. The
-// work grows with the length of the text and of the secrets, but not with their product: a server can influence both,
-// because cookies are secrets.
+// finder finds secrets in texts, as they are and as what base64 in them stands for, and the beginning of a secret at the
+// end of a text, which may have been cut. What is compared is folded. The work grows with the length of the text and of
+// the secrets, but not with their product, except for searches of [strings.Index]: a server can influence both, because
+// cookies are secrets.
 type finder struct {
-	text   string
-	hidden []bool // for each byte of the text: it is part of a secret
-
-	views []byte         // the folded forms of the text, with a zero byte after each
-	at    []span         // for each of their bytes, what it comes from
-	ends  []int          // of the views
-	heads map[string]int // the last occurrence of each gram in views, or hiddenGram
-	next  []int          // for each occurrence, the one before, or hiddenGram
-	work  int            // how many bytes and grams were looked at
+	secrets    []string
+	sieve      sieve
+	parts      map[uint64]int // for each gram of the secrets: how many bytes in a row that consist of such grams are a secret
+	beginnings []string       // of the folded secrets
+	short      []string       // the loose forms of secrets whose folded forms are shorter than a gram
+	work       int            // how many bytes were looked at
 }
 
-// hiddenGram is in place of the occurrences of a gram that are hidden, or of which there are no more.
-const hiddenGram = -1
-
-func newFinder(text string) *finder {
-	f := &finder{text: text, hidden: make([]bool, len(text)), views: make([]byte, 0, 2*len(text)), at: make([]span, 0, 2*len(text))}
-	var letters, run []letter
-	for r, at := range characters(text, inText) {
-		f.add(r, at)
-		if l, is := letterOf(r, at); is {
-			run = append(run, l)
+func newFinder(secrets []string) *finder {
+	size := 0
+	for _, secret := range secrets {
+		size += len(secret)
+	}
+	f := &finder{secrets: secrets, parts: make(map[uint64]int, min(size, 256))}
+	for _, secret := range secrets {
+		s := form(secret, fold)
+		if len(s) < gram {
+			f.short = append(f.short, form(secret, loosen))
 			continue
 		}
-		letters, run = appendRun(letters, run), run[:0]
-	}
-	f.end()
-	letters = appendRun(letters, run)
-	for first := range min(4, len(letters)) {
-		for r, at := range decode(letters[first:]) {
-			f.add(r, at)
+		part := min(len(s), enough)
+		if !isPlain(secret) {
+			part = max(gram, (part+1)/2)
 		}
-		f.end()
+		f.beginnings = append(f.beginnings, s[:part])
+		key := uint64(0)
+		for i := range len(s) {
+			f.work++
+			if key = key<<8 | uint64(s[i]); i < gram-1 {
+				continue
+			}
+			f.sieve.add(key)
+			if least, known := f.parts[key]; !known || part < least {
+				f.parts[key] = part
+			}
+		}
 	}
-	f.index()
 	return f
 }
 
-// add adds a character to a view.
-func (f *finder) add(r rune, at span) {
-	f.views = fold(f.views, r)
-	for len(f.at) < len(f.views) {
-		f.at = append(f.at, at)
-	}
-}
-
-// end ends a view.
-func (f *finder) end() {
-	f.ends = append(f.ends, len(f.views))
-	f.views, f.at = append(f.views, 0), append(f.at, span{})
-}
-
-// index notes where each gram is.
-func (f *finder) index() {
-	f.heads, f.next = make(map[string]int, len(f.views)), make([]int, len(f.views))
-	all := string(f.views)
-	for i := 0; i+gram <= len(all); i++ {
-		last, known := f.heads[all[i:i+gram]]
-		if f.next[i] = last; !known {
-			f.next[i] = hiddenGram
-		}
-		f.heads[all[i:i+gram]] = i
-		f.work++
-	}
-}
-
-// find hides a secret.
-func (f *finder) find(secret string) {
-	for at := 0; ; at += len(secret) { // as it is, whatever its neighbors and it look like together
-		i := strings.Index(f.text[at:], secret)
-		if i < 0 {
-			break
-		}
-		at += i
-		f.hide(span{at, at + len(secret)})
-	}
-	s := foldSecret(secret)
-	part := min(max(gram, (len(s)+1)/2), enough)
-	run := 0 // how many grams of the secret in a row are in the text
-	for i := 0; i+gram <= len(s); i++ {
-		f.work++
-		if _, is := f.heads[s[i:i+gram]]; !is {
-			run = 0
-			continue
-		}
-		switch run++; {
-		case run+gram-1 > part:
-			f.hideGram(s[i : i+gram])
-		case run+gram-1 == part:
-			for j := range run {
-				f.hideGram(s[i-j : i-j+gram])
-			}
-		}
-	}
-	f.findBeginning(s[:min(part, len(s))])
-}
-
-// findBeginning hides the beginning of a secret at the end of each view.
-func (f *finder) findBeginning(s string) {
-	for _, end := range f.ends {
-		for n := min(len(s), end); n >= MinSecret/2; n-- {
-			if string(f.views[end-n:end]) == s[:n] {
-				f.hide(span{f.at[end-n].from, f.at[end-1].to})
+// blackOut returns a text with an ellipsis in place of each secret.
+func (f *finder) blackOut(text string) string {
+	hidden := make(parts, len(text))
+	for _, s := range f.secrets { // literally: next to other characters it may look like part of an escape
+		for at := 0; s != ""; at += len(s) {
+			i := strings.Index(text[at:], s)
+			if i < 0 {
 				break
 			}
+			at += i
+			hidden.add(span{at, at + len(s)})
 		}
 	}
-}
-
-// hideGram hides the occurrences of a gram.
-func (f *finder) hideGram(text string) {
-	for i := f.heads[text]; i != hiddenGram; i = f.next[i] {
-		f.hide(span{f.at[i].from, f.at[i+gram-1].to})
+	shown, inside := &view{finder: f, hidden: hidden}, &base64View{finder: f, hidden: hidden}
+	for r, at := range characters(text, inText) {
+		shown.add(r, at)
+		inside.add(r, at)
 	}
-	f.heads[text] = hiddenGram
-}
-
-// hide hides a part of the text.
-func (f *finder) hide(part span) {
-	for i := part.from; i < part.to; i++ {
-		f.hidden[i] = true
+	shown.end()
+	inside.end()
+	if end := max(0, len(text)-8*enough); strings.ContainsAny(text[end:], `%&\`) { // what looks like the beginning of an escape may be none
+		shown = &view{finder: f, hidden: hidden}
+		for r, at := range characters(text[end:], inSecret) {
+			shown.add(r, span{end + at.from, end + at.to})
+		}
+		shown.end()
 	}
-	f.work += part.to - part.from
+	return hidden.blackOut(text)
 }
 
 // blackOut returns a text with an ellipsis in place of each secret.
@@ -143,19 +89,47 @@ func blackOut(text string, secrets []string) string {
 	if len(secrets) == 0 {
 		return text
 	}
-	f := newFinder(text)
-	for _, s := range secrets {
-		if s != "" {
-			f.find(s)
-		}
+	return newFinder(secrets).blackOut(text)
+}
+
+// sieve tells most of the grams that were not added from those that were, faster than a map.
+type sieve [64]uint64
+
+// place returns where the bit of a gram is.
+func (*sieve) place(gram uint64) (i, bit uint64) {
+	hash := gram * 0x9e3779b97f4a7c15 >> 52
+	return hash >> 6, 1 << (hash & 63)
+}
+
+func (s *sieve) add(gram uint64) {
+	i, bit := s.place(gram)
+	s[i] |= bit
+}
+
+func (s *sieve) has(gram uint64) bool {
+	i, bit := s.place(gram)
+	return s[i]&bit != 0
+}
+
+// parts says of each byte of a text whether it is part of a secret.
+type parts []bool
+
+// add adds a part of the text.
+func (p parts) add(part span) {
+	for i := part.from; i < part.to; i++ {
+		p[i] = true
 	}
+}
+
+// blackOut returns the text with an ellipsis in place of the parts.
+func (p parts) blackOut(text string) string {
 	var b strings.Builder
 	end := 0 // the offset up to which the text is copied or hidden
-	for i, hidden := range f.hidden {
+	for i, hidden := range p {
 		if !hidden {
 			continue
 		}
-		if i == 0 || !f.hidden[i-1] {
+		if i == 0 || !p[i-1] {
 			b.WriteString(text[end:i])
 			b.WriteString("…")
 		}

@@ -30,7 +30,7 @@ var (
 	backslashes = regexp.MustCompile(`\\+`)
 )
 
-// unescape returns what escapes stand for. It is empty for a beginning.
+// unescape returns what escapes stand for. It returns "" for an escape that is cut off.
 func unescape(escaped string) (text string) {
 	switch {
 	case escaped[0] == '%':
@@ -75,17 +75,34 @@ func fold(to []byte, r rune) []byte {
 	switch {
 	case 'a' <= r && r <= 'z', '0' <= r && r <= '9':
 		return append(to, byte(r))
+	case r == utf8.RuneError: // of which base64 that is none yields many
+		return utf8.AppendRune(to, r)
 	case r == '%', r == '&', r == '\\', r == '+', unicode.IsSpace(r), !unicode.IsPrint(r):
 		return to
 	}
 	return utf8.AppendRune(to, unicode.ToLower(r))
 }
 
-// foldSecret returns a secret in that form.
-func foldSecret(secret string) string {
-	folded := make([]byte, 0, len(secret))
-	for r := range characters(strings.ToValidUTF8(secret, "�"), inSecret) {
-		folded = fold(folded, r)
+// loosen appends a character in the form in which short secrets are compared, of which fold leaves too little. One space
+// stands for any number of the characters that an escape, a line break or an encoding adds or replaces.
+func loosen(to []byte, r rune) []byte {
+	switch {
+	case r == '\\', r == '+', unicode.IsSpace(r), unicode.IsControl(r):
+		if len(to) > 0 && to[len(to)-1] == ' ' {
+			return to
+		}
+		return append(to, ' ')
+	case !unicode.IsPrint(r):
+		return to
 	}
-	return string(folded)
+	return utf8.AppendRune(to, unicode.ToLower(r))
+}
+
+// form returns a secret in one of these forms.
+func form(secret string, add func([]byte, rune) []byte) string {
+	text := make([]byte, 0, len(secret))
+	for r := range characters(strings.ToValidUTF8(secret, "�"), inSecret) {
+		text = add(text, r)
+	}
+	return string(text)
 }

@@ -13,6 +13,18 @@ import (
 // secretFlag finds the arguments of a command whose value is a secret.
 var secretFlag = regexp.MustCompile(`(?i)token|secret|passw|api-?_?key|auth|credential|bearer`)
 
+var (
+	// located matches the beginning of URLs and of absolute paths.
+	located = regexp.MustCompile(`^(?:[a-z][a-z0-9+.-]*://|[a-zA-Z]:[/\\]|(?:~|\.\.?)?/[a-zA-Z._-]+/)`)
+	// named matches words and short numbers that are joined: hosts with a port, relative paths, media types.
+	named = regexp.MustCompile(`^[/.]*[A-Z]?[a-z]{0,14}[0-9]{0,5}(?:[/:@.,;=_-]+[A-Z]?[a-z]{0,14}[0-9]{0,5})*$`)
+)
+
+// isAddress reports whether a word looks like the address of something.
+func isAddress(word string) bool {
+	return strings.ContainsAny(word, "/:@.=") && (located.MatchString(word) || named.MatchString(word))
+}
+
 // textsIn returns the strings in decoded JSON.
 func textsIn(value any) (texts []string) {
 	switch v := value.(type) {
@@ -112,6 +124,17 @@ func isWord(part string) bool {
 	return len(part) < maxWord && !strings.ContainsFunc(part, func(r rune) bool {
 		return (r < 'a' || r > 'z') && r != '-' && r != '_' && r != '.'
 	})
+}
+
+// isPlain reports whether a value consists of words and addresses, of which texts about something else may repeat a part.
+// Other values look like tokens.
+func isPlain(value string) bool {
+	for word := range strings.FieldsSeq(value) {
+		if !isWord(word) && !isAddress(word) {
+			return false
+		}
+	}
+	return true
 }
 
 // MinSecret is the length from which a configured value counts as a secret.

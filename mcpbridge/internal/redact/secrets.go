@@ -20,9 +20,10 @@ var (
 	named = regexp.MustCompile(`^[/.]*[A-Z]?[a-z]{0,14}[0-9]{0,5}(?:[/:@.,;=_-]+[A-Z]?[a-z]{0,14}[0-9]{0,5})*$`)
 )
 
-// isAddress reports whether a word looks like the address of something.
+// isAddress reports whether a word looks like the address or the name of something.
 func isAddress(word string) bool {
-	return strings.ContainsAny(word, "/:@.=") && (located.MatchString(word) || named.MatchString(word))
+	joined := strings.ContainsAny(word, "/:@.=") || len(word) < maxWord && strings.ContainsAny(word, "-_")
+	return joined && (located.MatchString(word) || named.MatchString(word))
 }
 
 // textsIn returns the strings in decoded JSON.
@@ -130,7 +131,7 @@ func isWord(part string) bool {
 // Other values look like tokens.
 func isPlain(value string) bool {
 	for word := range strings.FieldsSeq(value) {
-		if !isWord(word) && !isAddress(word) {
+		if !isWord(strings.ToLower(word[:1])+word[1:]) && !isAddress(word) {
 			return false
 		}
 	}

@@ -15,7 +15,6 @@ const (
 // cookies are secrets.
 type finder struct {
 	secrets    []string
-	sieve      sieve
 	parts      map[uint64]int // for each gram of the secrets: how many bytes in a row that consist of such grams are a secret
 	beginnings []string       // of the folded secrets
 	short      []string       // the loose forms of secrets whose folded forms are shorter than a gram
@@ -45,7 +44,6 @@ func newFinder(secrets []string) *finder {
 			if key = key<<8 | uint64(s[i]); i < gram-1 {
 				continue
 			}
-			f.sieve.add(key)
 			if least, known := f.parts[key]; !known || part < least {
 				f.parts[key] = part
 			}
@@ -90,25 +88,6 @@ func blackOut(text string, secrets []string) string {
 		return text
 	}
 	return newFinder(secrets).blackOut(text)
-}
-
-// sieve tells most of the grams that were not added from those that were, faster than a map.
-type sieve [64]uint64
-
-// place returns where the bit of a gram is.
-func (*sieve) place(gram uint64) (i, bit uint64) {
-	hash := gram * 0x9e3779b97f4a7c15 >> 52
-	return hash >> 6, 1 << (hash & 63)
-}
-
-func (s *sieve) add(gram uint64) {
-	i, bit := s.place(gram)
-	s[i] |= bit
-}
-
-func (s *sieve) has(gram uint64) bool {
-	i, bit := s.place(gram)
-	return s[i]&bit != 0
 }
 
 // parts says of each byte of a text whether it is part of a secret.

@@ -48,10 +48,7 @@ func (v *view) addByte(b byte, at span) {
 	v.last[v.size%enough], v.froms[v.size%enough], v.to = b, at.from, at.to
 	v.size++
 	v.key = v.key<<8 | uint64(b)
-	part := 0
-	if v.sieve.has(v.key) {
-		part = v.parts[v.key]
-	}
+	part := v.parts[v.key]
 	if part == 0 { // as it is before there are as many bytes as in a gram, because none is zero
 		v.run = 0
 		return

@@ -27,10 +27,9 @@ const connect = {
       mcpServers: { s: options.url ? { transport: 'http', url: options.url } : { transport: 'stdio', ...server } },
     })
     const tools = await client.getTools()
-    const text = (said) => (typeof said === 'string' ? said : JSON.stringify(said))
     return {
       names: tools.map((tool) => tool.name),
-      call: async (name, args) => ({ content: [{ type: 'text', text: text(await tools.find((tool) => tool.name === name).invoke(args)) }] }),
+      call: async (name, args) => ({ content: await tools.find((tool) => tool.name === name).invoke(args) }),
       close: () => client.close(),
     }
   },

@@ -67,12 +67,12 @@ type Config struct {
 	// opens sessions slowly. Defaults to 16.
 	MaxDials int
 	// MaxStarts is how many processes of stdio servers may start at once, of all servers together. A
-	// process starts until it answers, or its dial fails. Servers take turns: one server has at most
-	// a quarter of what the other servers leave, or half once it has answered; servers that are down
-	// have at most half; and at most a third is younger than 200 ms. While a session waits for its turn, its ConnectTimeout does
-	// not run. Lower it if processes that need much processor time exceed ConnectTimeout when many
-	// start together. Raise it if they only sleep. Defaults to 6 for each processor that Go uses, see
-	// [runtime.GOMAXPROCS].
+	// process starts until it answers, or its dial fails. A server may use a quarter of the places
+	// that no other server uses, or half once it has answered. All servers that are down may use half
+	// of MaxStarts together, and starts younger than 200 ms a third. While a session waits for its
+	// turn, its ConnectTimeout does not run. Lower it if processes that need much processor time
+	// exceed ConnectTimeout when many start together. Raise it if they only sleep. Defaults to 6 for
+	// each processor that Go uses, see [runtime.GOMAXPROCS].
 	MaxStarts int
 
 	// FailFast makes calls fail with unavailable at once while their server is known to be
@@ -131,25 +131,22 @@ type Config struct {
 	// false: Stop closes all MCP sessions.
 	LeaveOpen bool
 
-	// BackoffBase is that of [DefaultStrategy], which has the rules, like the four fields below: the maximum of the first
-	// delay. Defaults to 250 ms.
+	// BackoffBase and the next four fields configure [DefaultStrategy], which documents the rules.
+	// Defaults to 250 ms. If it is more than BackoffMax, raise that with it.
 	BackoffBase time.Duration
-	// BackoffMax is the maximum of all delays. Defaults to 3 s.
+	// BackoffMax defaults to 3 s. It must not be less than BackoffBase.
 	BackoffMax time.Duration
-	// Budget is how many consecutive MCP sessions of a key may expire within seconds of their
-	// opening before the key is given up. Defaults to 3; -1 allows none.
+	// Budget defaults to 3; -1 allows none.
 	Budget int
-	// BudgetHalfLife is the time after which a failure counts half as much. Defaults to 1
-	// minute.
+	// BudgetHalfLife defaults to 1 minute.
 	BudgetHalfLife time.Duration
-	// CoolDown is how long the calls of a key fail after the key was given up: its
-	// credentials were refused, and have not changed, or its MCP sessions expire soon after
-	// their opening. Defaults to 30 s.
+	// CoolDown defaults to 30 s.
 	CoolDown time.Duration
 
 	// Strategy decides about faults. Defaults to a [DefaultStrategy] with the fields above, which
-	// [Config.WithDefaults] sets, so that another one can wrap it. As long as it is not replaced, later changes of the fields
-	// above apply. Another one replaces them: also a DefaultStrategy of your own.
+	// [Config.WithDefaults] sets, so that another one can wrap it. Later changes of these fields apply
+	// until you set Strategy to a different value. Then they have no effect, even if it is a
+	// DefaultStrategy.
 	Strategy actors.Strategy
 	// WrapDialer returns a dialer that wraps the given one, to observe dials or to inject
 	// faults. Defaults to nil: no wrapper.
@@ -187,7 +184,7 @@ func (c Config) WithDefaults() Config {
 	}
 	s := c.defaultStrategy().withDefaults()
 	c.BackoffBase, c.BackoffMax, c.Budget, c.BudgetHalfLife, c.CoolDown = s.BackoffBase, s.BackoffMax, s.Budget, s.BudgetHalfLife, s.CoolDown
-	if c.Strategy == c.derived { // of a type that can be compared, or nil
+	if c.Strategy == nil || c.Strategy == c.derived { // derived is of a type that can be compared
 		c.Strategy, c.derived = s, s
 	}
 	return c
@@ -263,8 +260,17 @@ func (c Config) validate() error {
 		checkDuration(wrong, f.name, f.value)
 	}
 	c.defaultStrategy().check(wrong, "")
-	if s, is := c.Strategy.(DefaultStrategy); is && c.Strategy != c.derived {
-		s.withDefaults().check(wrong, "strategy.")
+	switch s := c.Strategy.(type) {
+	case DefaultStrategy:
+		if c.Strategy != c.derived {
+			s.withDefaults().check(wrong, "strategy.")
+		}
+	case *DefaultStrategy:
+		if s == nil {
+			wrong("strategy: is a nil pointer")
+		} else {
+			s.withDefaults().check(wrong, "strategy.")
+		}
 	}
 	for i, f := range c.Interceptors {
 		if f == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// DefaultStrategy decides about the faults of one session, unless [Config.Strategy] is another one. It does not decide
-// whether a server is down. For each session:
+// DefaultStrategy is the default of [Config.Strategy]. It decides about the faults of one session, and not whether a server
+// is down. For each session:
 //
 //   - After an expiry, it restarts at once, because nothing is wrong with the server. But
 //     if more than Budget consecutive MCP sessions have expired within 5 seconds of their
@@ -29,12 +29,12 @@ import (
 //     twice as long each time, up to BackoffMax: the answer may come from a proxy in front of
 //     a server that is starting.
 //
-// Its fields are those of [Config] with the same names and defaults. A strategy that wraps it has a value of its own: change
-// the fields of that value.
+// Its fields are those of [Config] with the same names and defaults. If you wrap it, set the fields of the wrapped value;
+// those of Config do not reach it. [Start] does not validate a wrapped value: a negative duration counts as 0 there.
 type DefaultStrategy struct {
-	// BackoffBase is the maximum of the first delay. Defaults to 250 ms.
+	// BackoffBase is the maximum of the first delay. Defaults to 250 ms. If it is more than BackoffMax, raise that with it.
 	BackoffBase time.Duration
-	// BackoffMax is the maximum of all delays. Defaults to 3 s.
+	// BackoffMax is the maximum of all delays. Defaults to 3 s. It must not be less than BackoffBase.
 	BackoffMax time.Duration
 	// Budget is how many consecutive MCP sessions of a key may expire within seconds of their
 	// opening before the key is given up. Defaults to 3; -1 allows none.
@@ -65,7 +65,11 @@ func (s DefaultStrategy) withDefaults() DefaultStrategy {
 
 // Decider returns the decider of one session.
 func (s DefaultStrategy) Decider(messages.Key) actors.Decider {
-	return &decider{DefaultStrategy: s.withDefaults(), random: rand.Float64}
+	s = s.withDefaults()
+	for _, d := range []*time.Duration{&s.BackoffBase, &s.BackoffMax, &s.BudgetHalfLife, &s.CoolDown} {
+		*d = max(0, *d)
+	}
+	return &decider{DefaultStrategy: s, random: rand.Float64}
 }
 
 // decider remembers the failures of one session.

@@ -148,6 +148,10 @@ func TestFieldsOfTheStrategyHoldWhenTheyAreSet(t *testing.T) {
 	cfg.Budget = 5
 	check(cfg, 5, time.Minute)
 
+	cfg.Strategy = nil
+	check(cfg, 5, time.Minute)
+	cfg = cfg.WithDefaults()
+
 	check(Config{Strategy: DefaultStrategy{Budget: 2}}, 2, 30*time.Second)
 	check(Config{Strategy: DefaultStrategy{Budget: 2}, Budget: 8}, 2, 30*time.Second)
 	s := cfg.Strategy.(DefaultStrategy)
@@ -155,9 +159,17 @@ func TestFieldsOfTheStrategyHoldWhenTheyAreSet(t *testing.T) {
 	cfg.Strategy = wrapping{Strategy: s}
 	check(cfg, 7, time.Minute)
 
-	cfg.Strategy = DefaultStrategy{BackoffBase: time.Minute, Budget: -2, CoolDown: -1}
-	err := cfg.WithDefaults().validate()
-	require.ErrorContains(t, err, "strategy.backoffMax: 3s is less than backoffBase, 1m0s")
-	require.ErrorContains(t, err, "strategy.budget: is -2, which is less than -1")
-	require.ErrorContains(t, err, "strategy.coolDown: -1ns is negative")
+	wrong := DefaultStrategy{BackoffBase: time.Minute, Budget: -2, CoolDown: -1}
+	for _, cfg.Strategy = range []actors.Strategy{wrong, &wrong} {
+		err := cfg.WithDefaults().validate()
+		require.ErrorContains(t, err, "strategy.backoffMax: 3s is less than backoffBase, 1m0s")
+		require.ErrorContains(t, err, "strategy.budget: is -2, which is less than -1")
+		require.ErrorContains(t, err, "strategy.coolDown: -1ns is negative")
+	}
+	cfg.Strategy = (*DefaultStrategy)(nil)
+	require.ErrorContains(t, cfg.WithDefaults().validate(), "strategy: is a nil pointer")
+
+	d := DefaultStrategy{BackoffBase: -1, BackoffMax: -1, Budget: -1, BudgetHalfLife: -1, CoolDown: -1}.Decider(messages.Key{})
+	require.Equal(t, actors.Directive{GiveUp: true, Attempt: 1}, d.Decide(expired(time.Second), time.Now()))
+	require.Equal(t, actors.Directive{GiveUp: true, Attempt: 1}, d.Decide(fault(mcpbridge.Protocol, true), time.Now()))
 }

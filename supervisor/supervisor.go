@@ -239,9 +239,10 @@ func (s *Supervisor) noteServers(servers []mcpbridge.Server) {
 // ones apply from the next call, dial or close on, and a lower MaxSessions closes idle
 // sessions at once. HTTPClient, InMemory and Auth are compared by
 // identity, all other fields by value. If servers is invalid, nothing changes, and the
-// error names the invalid fields. If ctx ends, Reload returns its error, and the reload
-// continues, unless a MarshalJSON of the program, which it calls first for what the servers send when
-// they open sessions, has not returned by then: in that case nothing changes.
+// error names the invalid fields.
+//
+// Reload first encodes what the servers send when they open sessions, which runs your MarshalJSON. If ctx ends before that
+// is done, nothing changes. If it ends later, the reload continues. In both cases Reload returns the error of ctx.
 func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*messages.Closed, error) {
 	switch {
 	case !s.started():

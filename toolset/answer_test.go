@@ -166,3 +166,64 @@ func TestAnswerWithAnEndedContextLeavesTheCallPending(t *testing.T) {
 		require.NoError(w, err)
 	})
 }
+
+// The person has approved the call, its definition has changed, and the new one is asked about, when the model repeats it.
+func TestIDOfACallThatIsAnsweredIsRefusedForTheSameCall(t *testing.T) {
+	for name, store := range map[string]mcpbridge.Store{"memory": nil, "store": new(resume.Memory)} {
+		t.Run(name, func(t *testing.T) {
+			verdict := toolset.Defer
+			var asked chan toolset.Decision
+			policy := &toolset.Policy{
+				Decide: func(toolset.Proposal) toolset.Decision { return toolset.Decision{Verdict: verdict} },
+				Ask:    func(context.Context, toolset.Proposal) (toolset.Decision, error) { return <-asked, nil },
+			}
+			imagine(t, toolset.Config{Policy: policy, Store: store}, func(_ context.Context, w *world) {
+				asked = make(chan toolset.Decision) // of the bubble
+				in := newInbox(w.system)
+				in.request(w, &toolset.Use{ID: "1", Name: "one__a"})
+				require.NotNil(w, in.told(w).Pending)
+				w.one.define(&mcp.Tool{Name: "a", Description: "Does more."})
+				w.changed("one")
+				verdict = toolset.Ask
+				in.request(w, &toolset.Answer{ID: "1", Decision: allow})
+				require.Empty(w, in.all())
+
+				verdict = toolset.Defer
+				w.one.define(&mcp.Tool{Name: "a"})
+				w.changed("one")
+				in.request(w, &toolset.Use{ID: "1", Name: "one__a"})
+				require.ErrorIs(w, in.told(w).Failure, messages.CodeInvalid)
+				verdict = toolset.Allow
+				asked <- allow
+				require.NotNil(w, in.told(w).Result)
+			})
+		})
+	}
+}
+
+// A call that is cancelled while a person is asked about its new definition does not wait for an answer.
+func TestCallThatIsCancelledWhileItIsAskedAboutAgainIsNotPending(t *testing.T) {
+	var asked chan toolset.Decision
+	verdict := toolset.Defer
+	policy := &toolset.Policy{
+		Decide: func(toolset.Proposal) toolset.Decision { return toolset.Decision{Verdict: verdict} },
+		Ask:    func(context.Context, toolset.Proposal) (toolset.Decision, error) { return <-asked, nil },
+	}
+	imagine(t, toolset.Config{Policy: policy}, func(ctx context.Context, w *world) {
+		asked = make(chan toolset.Decision) // of the bubble
+		p := w.pendingOf(ctx, "one__a", nil)
+		w.one.define(&mcp.Tool{Name: "a", Description: "Does more."})
+		w.changed("one")
+		verdict = toolset.Ask
+		answered := make(chan error, 1)
+		go func() {
+			_, err := w.Answer(ctx, p.ID, allow)
+			answered <- err
+		}()
+		synctest.Wait()
+		w.system.Root.Send(w.PID(), &messages.Cancel{ID: p.ID})
+		synctest.Wait()
+		asked <- toolset.Decision{Verdict: toolset.Defer}
+		require.ErrorIs(w, <-answered, messages.CodeCancelled)
+	})
+}

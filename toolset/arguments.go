@@ -12,7 +12,10 @@ import (
 
 var errNoObject = errors.New("not a JSON object")
 
-// argumentsOf returns the arguments of a call as a JSON object: see [Set.Call].
+// noObject is the detail of a failure for arguments that are none.
+const noObject = "arguments: are not a JSON object"
+
+// argumentsOf returns the arguments of a call as a JSON object. They come from marshaled.
 func argumentsOf(arguments any) (json.RawMessage, error) {
 	var text []byte
 	switch a := arguments.(type) {
@@ -22,11 +25,9 @@ func argumentsOf(arguments any) (json.RawMessage, error) {
 		text = bytes.Clone(a)
 	case string:
 		text = []byte(a)
-	default:
-		var err error
-		if text, err = json.Marshal(a); err != nil {
-			return nil, err
-		}
+	case nil:
+	default: // not from marshaled
+		return nil, errNoObject
 	}
 	text = bytes.TrimSpace(text)
 	switch {
@@ -38,8 +39,8 @@ func argumentsOf(arguments any) (json.RawMessage, error) {
 	return text, nil
 }
 
-// marshaled returns arguments as text, and waits no longer than ctx: their MarshalJSON may block. One that ignores this keeps
-// its goroutine. What cannot be encoded stays as it is. The error is a failure of the call of a tool.
+// marshaled returns arguments as text, or nil, and waits no longer than ctx: their MarshalJSON may block. A MarshalJSON that
+// never returns keeps its goroutine. The error is a failure of the call of a tool.
 func marshaled(ctx context.Context, name string, arguments any) (any, error) {
 	switch arguments.(type) {
 	case nil, json.RawMessage, []byte, string:
@@ -64,7 +65,8 @@ func marshaled(ctx context.Context, name string, arguments any) (any, error) {
 			f.Code, f.Detail, f.Cause = messages.CodeInternal, "the arguments panicked", panicked
 			return nil, f
 		case o.err != nil:
-			return arguments, nil
+			f.Code, f.Detail, f.Cause = messages.CodeInvalid, noObject, o.err
+			return nil, f
 		}
 		return o.text, nil
 	case <-ctx.Done():

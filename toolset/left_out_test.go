@@ -38,8 +38,24 @@ func TestToolThatNoModelCouldGetIsLeftOutAndNamed(t *testing.T) {
 			`tools/list "odd" on one/s: protocol: the tool is left out: inputSchema.properties.coin.type: "strng" is no type of JSON Schema`,
 		}, named)
 		_, err = w.Call(ctx, "one__odd", nil)
-		require.ErrorIs(t, err, messages.CodeProtocol)
-		require.ErrorContains(t, err, "inputSchema.properties.coin.type")
+		require.ErrorIs(t, err, messages.CodeInvalid)
+		require.Equal(t, `The call is not valid: "one__odd" cannot be called: the tool is left out: inputSchema.properties.coin.type: `+
+			"is not what JSON Schema has there. The tool did not run. Correct the call before you try again.", toolset.Explain(err))
+		failure, _ := errors.AsType[*messages.Failure](err)
+		require.NotContains(t, set.LeftOut, failure, "it is a failure of the call")
+		require.Equal(t, "odd", failure.Target)
 		require.Nil(t, set.Tool("one__odd"))
+	})
+}
+
+func TestPendingCallOfAToolThatIsLeftOutIsGone(t *testing.T) {
+	imagine(t, toolset.Config{Policy: deferring()}, func(ctx context.Context, w *world) {
+		p := w.pendingOf(ctx, "one__a", nil)
+		w.one.define(&mcp.Tool{Name: "a", InputSchema: json.RawMessage(`{"type":"object","properties":{"coin":{"type":"strng"}}}`)})
+		w.changed("one")
+		_, err := w.Answer(ctx, p.ID, allow)
+		require.ErrorContains(t, err, `"one__a" cannot be called`)
+		_, err = w.Answer(ctx, p.ID, allow)
+		require.ErrorContains(t, err, "no call waits for an answer")
 	})
 }

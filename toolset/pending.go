@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -22,8 +23,9 @@ import (
 //
 // A framework that can suspend its run does so with the ID, and calls Answer when the run is resumed.
 type Pending struct {
-	// ID is that of the call, or else a random one. As long as the call is pending, another call with the same ID is
-	// refused: one of another tool or definition, or with other arguments.
+	// ID is that of the call, or a random one if the call has none, or waits for an answer about another definition of its
+	// tool: see [Toolset.Answer]. While the call is pending, its ID is refused for any other call: another tool, definition
+	// or arguments.
 	ID string `json:"id"`
 	// Key is the session that the tool is called on.
 	Key messages.Key `json:"key"`
@@ -48,22 +50,33 @@ func (p *Pending) Error() string {
 func (p *Pending) LogValue() slog.Value { return slog.StringValue(p.Error()) }
 
 // suspend keeps a call until its answer, and returns the failure that says so. answered is the call as it was pending
-// before, if its answer was for another definition, or nil.
+// before, if its answer was for another definition, or nil. Then the call gets a new id, so that a second answer under the
+// old one cannot be for a definition that nobody was shown.
 func (t *Toolset) suspend(ctx context.Context, tool *Tool, call *messages.CallTool, answered *Pending) error {
 	raw, _ := call.Params.Arguments.(json.RawMessage)
 	p := &Pending{
 		ID: call.ID, Key: call.Key.Normal(), Tool: tool.Original, Name: tool.Name, Digest: tool.Digest,
 		Arguments: raw, Attributes: call.Attributes, Trace: call.Trace,
 	}
-	if p.ID == "" {
+	var err error
+	if answered == nil {
+		err = t.pending.put(ctx, p)
+	} else {
 		p.ID = rand.Text()
+		err = t.pending.replace(ctx, answered, p)
 	}
-	if err := t.pending.put(ctx, p, answered); errors.Is(err, errInUse) {
+	switch {
+	case errors.Is(err, errInUse):
 		return messages.NewFailure(call, messages.CodeInvalid, err.Error())
-	} else if err != nil {
+	case errors.Is(err, errNotTaken):
+		return messages.NewFailure(call, messages.CodeCancelled, err.Error())
+	case err != nil && answered != nil: // it can be answered again
+		f := messages.NewFailure(call, messages.CodeUnavailable, storeFails)
+		f.Cause = err
+		return f
+	case err != nil:
 		return broken(call, err)
-	}
-	if ctx.Err() != nil { // it was cancelled meanwhile
+	case ctx.Err() != nil && answered == nil: // it was cancelled meanwhile
 		t.pending.drop(p.ID)
 		return unanswered(ctx, call)
 	}
@@ -74,14 +87,14 @@ func (t *Toolset) suspend(ctx context.Context, tool *Tool, call *messages.CallTo
 
 // Answer answers whether the call that is [Pending] under an id may be sent. If the verdict is
 // [Allow], it is sent at once, and Answer returns its result as [Toolset.Call] does. If the definition
-// of the tool has changed since, the policy decides anew, and the call may be pending again under
-// the same id. Any other verdict than [Allow] and [Deny] is an error, and the call stays pending. It also does if
-// the call could not be sent because its server could not be listed, or because ctx ended before, but not if it was
-// cancelled meanwhile with a [messages.Cancel].
+// of the tool has changed since, the policy decides anew. If it defers the decision, the error has a [Pending] with a new
+// ID, and the old id is not pending any more. Any other verdict than [Allow] and [Deny] is an error, and the call stays
+// pending. The call also stays pending if its server could not be listed, or if ctx ended before it was sent. A
+// [messages.Cancel] drops it in any case.
 //
 // A call is removed before it is sent. The code of the error is [messages.CodeInvalid] if no call is pending under the id.
-// It may have been sent after an earlier answer, also by a process that has ended since: the failure says that the call
-// may have run, as does every other failure before the call was found.
+// An earlier answer may have sent it, even in a process that has since ended. So MayHaveRun is true in every failure that
+// comes before the call is found.
 func (t *Toolset) Answer(ctx context.Context, id string, answer Decision) (*messages.ToolResult, error) {
 	return t.answer(ctx, messages.Header{}, id, answer)
 }
@@ -94,7 +107,7 @@ func (t *Toolset) answer(ctx context.Context, h messages.Header, id string, answ
 		return nil, f
 	}
 	defer leave()
-	wrong := notFound(id, messages.CodeInvalid, "")
+	wrong := &messages.Failure{ID: id, Op: "tools/call", Code: messages.CodeInvalid, MayHaveRun: true}
 	if !answer.final() {
 		wrong.Detail = fmt.Sprintf("the verdict is %.100q: answer with allow or deny", answer.Verdict)
 		return nil, wrong
@@ -102,10 +115,10 @@ func (t *Toolset) answer(ctx context.Context, h messages.Header, id string, answ
 	p, err := t.pending.take(ctx, id)
 	switch {
 	case err != nil:
-		wrong.Code, wrong.Detail, wrong.Cause = messages.CodeUnavailable, "the store with the call does not answer", err
+		wrong.Code, wrong.Detail, wrong.Cause = messages.CodeUnavailable, storeFails, err
 		return nil, wrong
 	case p == nil:
-		wrong.Detail = fmt.Sprintf("no call waits for an answer under the id %.100q: it may have been answered before", id)
+		wrong.Detail = fmt.Sprintf("no call waits for an answer under the id %.100q: an earlier answer may have sent it", id)
 		return nil, wrong
 	}
 	h.ID, h.Key = p.ID, p.Key
@@ -128,9 +141,9 @@ func (t *Toolset) answer(ctx context.Context, h messages.Header, id string, answ
 	}
 	switch {
 	case err != nil && !errors.Is(err, messages.CodeInvalid) && !errors.Is(err, messages.CodeRefused):
-		_ = t.pending.back(context.WithoutCancel(ctx), p) // it may be answered again, unless the store fails
+		t.pending.back(context.WithoutCancel(ctx), p) // it may be answered again
 	case !t.pending.release(p) && err == nil:
-		err = messages.NewFailure(call, messages.CodeCancelled, "the call was cancelled while it was answered")
+		err = messages.NewFailure(call, messages.CodeCancelled, errNotTaken.Error())
 	}
 	if err != nil {
 		return nil, err
@@ -138,74 +151,101 @@ func (t *Toolset) answer(ctx context.Context, h messages.Header, id string, answ
 	return t.send(ctx, call)
 }
 
-// notFound returns the failure of an answer whose call was not found: it may have run.
-func notFound(id string, code messages.Code, detail string) *messages.Failure {
-	return &messages.Failure{ID: id, Op: "tools/call", Code: code, Detail: detail, MayHaveRun: true}
-}
+// storeFails is the detail of a failure whose call may be pending.
+const storeFails = "the store with the call does not answer"
 
 // pendingCalls has the calls of a toolset that are pending. Its methods may be called from any goroutine.
 //
 //	put ──▶ pending ──take──▶ taken ──release──▶ sent, or denied
-//	           ▲  │             │ │
-//	           └──┼────back─────┘ │
-//	              └──────drop─────┴──▶ nobody wants it
+//	           ▲  │              │
+//	           └──┼─back,replace─┤
+//	              └─────drop─────┴──▶ nobody wants it
 type pendingCalls struct {
 	scope string
 	store mcpbridge.Store // nil if there is none
-	turn  chan struct{}   // has a value while a method runs
-	calls map[string]*Pending
+
+	turns sync.Map // of ids: a channel that is closed when the turn ends
+
+	mu    sync.Mutex          // guards the fields below; never held while the store is asked
+	calls map[string]*Pending // with a store: those that it did not take back
 	taken map[string]*Pending // that are being answered, and are not sent yet
 }
 
 // maxPending bounds the calls that are pending in memory.
 const maxPending = 1 << 10
 
-func newPendingCalls(cfg Config) pendingCalls {
-	p := pendingCalls{scope: messages.Key{Scope: cfg.Scope}.Normal().Scope, turn: make(chan struct{}, 1), calls: map[string]*Pending{}, taken: map[string]*Pending{}}
+func newPendingCalls(cfg Config) *pendingCalls {
+	p := &pendingCalls{
+		scope: messages.Key{Scope: cfg.Scope}.Normal().Scope,
+		calls: map[string]*Pending{}, taken: map[string]*Pending{},
+	}
 	if cfg.Store != nil {
 		p.store = storelimit.New(cfg.Store)
 	}
 	return p
 }
 
-// errInUse is the error of a call whose id another one has that is pending.
-var errInUse = errors.New("id: another call waits for an answer under it: answer or cancel that one first, or use another id")
+var (
+	// errInUse is the error of a call whose id belongs to another pending call.
+	errInUse = errors.New("id: another call waits for an answer under it: answer or cancel that one first, or use another id")
+	// errNotTaken is the error of a call that was dropped while it was answered.
+	errNotTaken = errors.New("the call was cancelled while it was answered")
+)
 
-// put keeps a call. answered is nil, or was taken and is replaced.
-func (p *pendingCalls) put(ctx context.Context, call, answered *Pending) error {
-	p.turn <- struct{}{}
-	defer func() { <-p.turn }()
-	if taken := p.taken[call.ID]; taken != nil && taken != answered {
-		return call.sharesID(taken) // if it is the same call, its answer is for both
+// turn waits until no other method works on an id, and lets others wait until done is called.
+func (p *pendingCalls) turn(ctx context.Context, id string) (done func(), err error) {
+	ended := make(chan struct{})
+	for {
+		other, busy := p.turns.LoadOrStore(id, ended)
+		if !busy {
+			return func() { p.turns.Delete(id); close(ended) }, nil
+		}
+		select {
+		case <-other.(chan struct{}):
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
-	known, err := p.load(ctx, call.ID)
+}
+
+// put keeps a call, under a random id if it has none.
+func (p *pendingCalls) put(ctx context.Context, call *Pending) error {
+	if call.ID == "" {
+		call.ID = rand.Text() // no other call has it
+		return p.save(ctx, call, nil)
+	}
+	done, err := p.turn(ctx, call.ID)
 	if err != nil {
 		return err
 	}
-	if err := call.sharesID(known); err != nil {
+	defer done()
+	if p.takenAs(call.ID) != nil {
+		return errInUse // even if it is the same call: its answer is under way
+	}
+	known, err := p.load(ctx, call.ID)
+	switch {
+	case err != nil:
 		return err
-	}
-	delete(p.taken, call.ID)
-	return p.save(ctx, call)
-}
-
-// sharesID returns an error if another call, which may be nil, is not the same.
-func (p *Pending) sharesID(other *Pending) error {
-	if other == nil {
-		return nil
-	}
-	one, _ := json.Marshal(p.Arguments) // without blanks, as a store returns them
-	two, _ := json.Marshal(other.Arguments)
-	if p.Key != other.Key || p.Tool != other.Tool || p.Digest != other.Digest || !bytes.Equal(one, two) {
+	case known != nil && !call.equals(known):
 		return errInUse
 	}
-	return nil
+	return p.save(ctx, call, nil)
 }
 
-// take removes a call and returns it, or nil if there is none. The call is taken until it is released, put or put back.
+// equals reports whether two calls are the same.
+func (p *Pending) equals(other *Pending) bool {
+	one, _ := json.Marshal(p.Arguments) // without blanks, as a store returns them
+	two, _ := json.Marshal(other.Arguments)
+	return p.Key == other.Key && p.Tool == other.Tool && p.Digest == other.Digest && bytes.Equal(one, two)
+}
+
+// take removes a call and returns it, or nil if there is none. The call is taken until it is released or replaced.
 func (p *pendingCalls) take(ctx context.Context, id string) (*Pending, error) {
-	p.turn <- struct{}{}
-	defer func() { <-p.turn }()
+	done, err := p.turn(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	call, err := p.load(ctx, id)
 	if call == nil || err != nil {
 		return nil, err
@@ -213,14 +253,23 @@ func (p *pendingCalls) take(ctx context.Context, id string) (*Pending, error) {
 	if err := p.remove(ctx, id); err != nil {
 		return nil, err
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.taken[id] = call
 	return call, nil
 }
 
-// release ends that a call is taken, and reports whether it still was.
+// takenAs returns the call that is taken under an id, or nil.
+func (p *pendingCalls) takenAs(id string) *Pending {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.taken[id]
+}
+
+// release marks a call as no longer taken, and reports whether it was.
 func (p *pendingCalls) release(call *Pending) (was bool) {
-	p.turn <- struct{}{}
-	defer func() { <-p.turn }()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.taken[call.ID] != call {
 		return false
 	}
@@ -228,40 +277,64 @@ func (p *pendingCalls) release(call *Pending) (was bool) {
 	return true
 }
 
-// back keeps a call that was taken, unless nobody wants it any more.
-func (p *pendingCalls) back(ctx context.Context, call *Pending) error {
-	p.turn <- struct{}{}
-	defer func() { <-p.turn }()
-	if p.taken[call.ID] != call {
-		return nil
+// replace keeps a call in place of one that is taken. Its id is that of taken, or a new one.
+func (p *pendingCalls) replace(ctx context.Context, taken, call *Pending) error {
+	done, err := p.turn(ctx, taken.ID)
+	if err != nil {
+		return err
 	}
-	delete(p.taken, call.ID)
-	return p.save(ctx, call)
+	defer done()
+	if p.takenAs(taken.ID) != taken {
+		return errNotTaken
+	}
+	if err := p.save(ctx, call, taken); err != nil {
+		return err
+	}
+	p.release(taken)
+	return nil
+}
+
+// back keeps a call that was taken, unless it was dropped. If the store fails, it keeps the call in memory.
+func (p *pendingCalls) back(ctx context.Context, call *Pending) {
+	if p.replace(ctx, call, call) == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.taken[call.ID] == call {
+		delete(p.taken, call.ID)
+		p.calls[call.ID] = call
+	}
 }
 
 // drop removes a call that nobody wants any more. If the store does not answer, its call stays.
 func (p *pendingCalls) drop(id string) {
-	p.turn <- struct{}{}
-	defer func() { <-p.turn }()
-	delete(p.taken, id)
+	done, _ := p.turn(context.Background(), id)
+	defer done()
+	if taken := p.takenAs(id); taken != nil {
+		p.release(taken)
+	}
 	_ = p.remove(context.Background(), id)
 }
 
 // load returns the call that is pending under an id, or nil.
 func (p *pendingCalls) load(ctx context.Context, id string) (*Pending, error) {
-	if p.store == nil {
-		return p.calls[id], nil
+	p.mu.Lock()
+	call := p.calls[id]
+	p.mu.Unlock()
+	if call != nil || p.store == nil {
+		return call, nil
 	}
 	record, err := p.store.Load(ctx, mcpbridge.CallKey(p.scope, id))
 	if err != nil || record == nil || len(record.Call) == 0 {
 		return nil, err
 	}
-	call := new(Pending)
+	call = new(Pending)
 	return call, json.Unmarshal(record.Call, call)
 }
 
-// save keeps a call.
-func (p *pendingCalls) save(ctx context.Context, call *Pending) error {
+// save keeps a call. taken is the call that it replaces, or nil.
+func (p *pendingCalls) save(ctx context.Context, call, taken *Pending) error {
 	if p.store != nil {
 		data, err := json.Marshal(call)
 		if err != nil {
@@ -269,7 +342,9 @@ func (p *pendingCalls) save(ctx context.Context, call *Pending) error {
 		}
 		return p.store.Save(ctx, mcpbridge.CallKey(p.scope, call.ID), &mcpbridge.Record{Call: data})
 	}
-	if p.calls[call.ID] == nil && len(p.calls)+len(p.taken) >= maxPending {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if taken == nil && p.calls[call.ID] == nil && len(p.calls)+len(p.taken) >= maxPending {
 		return fmt.Errorf("%d calls wait for an answer already", maxPending)
 	}
 	p.calls[call.ID] = call
@@ -279,8 +354,12 @@ func (p *pendingCalls) save(ctx context.Context, call *Pending) error {
 // remove removes the call that is pending under an id.
 func (p *pendingCalls) remove(ctx context.Context, id string) error {
 	if p.store != nil {
-		return p.store.Delete(ctx, mcpbridge.CallKey(p.scope, id))
+		if err := p.store.Delete(ctx, mcpbridge.CallKey(p.scope, id)); err != nil {
+			return err
+		}
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	delete(p.calls, id)
 	return nil
 }

@@ -3,7 +3,9 @@ package toolset_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,9 +109,11 @@ func TestAnswerIsForTheDefinitionThatWasAskedAbout(t *testing.T) {
 		_, err := w.Answer(ctx, old.ID, toolset.Decision{Verdict: toolset.Allow, Remember: true})
 		anew, is := errors.AsType[*toolset.Pending](err)
 		require.True(w, is, "%v", err)
-		require.Equal(w, old.ID, anew.ID)
+		require.NotEqual(w, old.ID, anew.ID)
 		require.NotEqual(w, old.Digest, anew.Digest)
-		result, err := w.Answer(ctx, old.ID, toolset.Decision{Verdict: toolset.Allow, Remember: true})
+		_, err = w.Answer(ctx, old.ID, allow) // a double click
+		require.ErrorContains(w, err, "an earlier answer may have sent it")
+		result, err := w.Answer(ctx, anew.ID, toolset.Decision{Verdict: toolset.Allow, Remember: true})
 		require.NoError(w, err)
 		require.NotNil(w, result)
 		_, err = w.Call(ctx, "one__a", nil)
@@ -137,6 +141,23 @@ func TestCallsInMemoryAreBounded(t *testing.T) {
 		}
 		_, err := w.Call(ctx, "one__a", nil)
 		require.ErrorContains(w, err, "no approval could be obtained")
+	})
+}
+
+// What is answered makes room for itself.
+func TestAnsweredCallStaysPendingAtTheBound(t *testing.T) {
+	imagine(t, toolset.Config{Policy: deferring()}, func(ctx context.Context, w *world) {
+		p := w.pendingOf(ctx, "one__a", nil)
+		for range 1023 {
+			w.pendingOf(ctx, "one__b", nil)
+		}
+		w.one.define(&mcp.Tool{Name: "a", Description: "Sends all data away."})
+		w.changed("one")
+		_, err := w.Answer(ctx, p.ID, allow)
+		anew, is := errors.AsType[*toolset.Pending](err)
+		require.True(w, is, "%v", err)
+		_, err = w.Answer(ctx, anew.ID, allow)
+		require.NoError(w, err)
 	})
 }
 
@@ -189,6 +210,109 @@ func TestPendingCallSurvivesTheProcess(t *testing.T) {
 			})
 		})
 	}
+}
+
+// flaky is a store whose next saves fail.
+type flaky struct {
+	resume.Memory
+	fail atomic.Int32
+}
+
+func (f *flaky) Save(ctx context.Context, key messages.Key, record *mcpbridge.Record) error {
+	if record.Call != nil && f.fail.Add(-1) >= 0 {
+		return errors.New("no space")
+	}
+	return f.Memory.Save(ctx, key, record)
+}
+
+func TestAnsweredCallSurvivesAStoreThatFails(t *testing.T) {
+	for _, times := range []int32{1, 2} {
+		store := new(flaky)
+		imagine(t, toolset.Config{Policy: deferring(), Store: store}, func(ctx context.Context, w *world) {
+			p := w.pendingOf(ctx, "one__a", nil)
+			w.one.define(&mcp.Tool{Name: "a", Description: "Sends all data away."})
+			w.changed("one")
+			store.fail.Store(times)
+			_, err := w.Answer(ctx, p.ID, allow)
+			require.ErrorIs(w, err, messages.CodeUnavailable)
+			require.Contains(w, toolset.Explain(err), "The tool did not run.")
+			_, err = w.Answer(ctx, p.ID, allow)
+			anew, is := errors.AsType[*toolset.Pending](err)
+			require.True(w, is, "%v", err)
+
+			w.one.set(errors.New("down"), 0)
+			w.changed("one")
+			store.fail.Store(times)
+			_, err = w.Answer(ctx, anew.ID, allow)
+			require.ErrorIs(w, err, messages.CodeServerError)
+			w.one.set(nil, 0)
+			_, err = w.Answer(ctx, anew.ID, allow)
+			require.NoError(w, err)
+			_, err = w.Answer(ctx, anew.ID, allow)
+			require.ErrorIs(w, err, messages.CodeInvalid)
+		})
+	}
+}
+
+// sleepy is a store whose requests for calls take 200 ms.
+type sleepy struct{ resume.Memory }
+
+func (s *sleepy) Save(ctx context.Context, key messages.Key, record *mcpbridge.Record) error {
+	time.Sleep(200 * time.Millisecond)
+	return s.Memory.Save(ctx, key, record)
+}
+
+func (s *sleepy) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
+	time.Sleep(200 * time.Millisecond)
+	return s.Memory.Load(ctx, key)
+}
+
+func TestCallsThatBecomePendingDoNotWaitForEachOther(t *testing.T) {
+	imagine(t, toolset.Config{Policy: deferring(), Store: new(sleepy)}, func(ctx context.Context, w *world) {
+		_, err := w.Tools(ctx)
+		require.NoError(w, err)
+		in, began := newInbox(w.system), time.Now()
+		for i := range 200 {
+			in.request(w, &toolset.Use{ID: strconv.Itoa(i), Name: "one__a"})
+		}
+		for len(in.peek()) < 200 && time.Since(began) < time.Minute {
+			time.Sleep(10 * time.Millisecond)
+		}
+		require.Less(w, time.Since(began), time.Second)
+		for _, told := range in.all() {
+			require.NotNil(w, told.(*toolset.Told).Pending)
+		}
+
+		began = time.Now()
+		w.pendingOf(ctx, "one__a", nil)
+		require.Less(w, time.Since(began), 400*time.Millisecond, "its id is new: the store is asked once")
+	})
+}
+
+// The same id is used by several calls at once: they take turns, and no longer than they may.
+func TestCallsOfOneIDTakeTurns(t *testing.T) {
+	imagine(t, toolset.Config{Policy: deferring(), Store: new(sleepy)}, func(ctx context.Context, w *world) {
+		_, err := w.Tools(ctx)
+		require.NoError(w, err)
+		in := newInbox(w.system)
+		in.request(w, &toolset.Use{ID: "1", Name: "one__a"})
+		synctest.Wait()
+		in.request(w, &toolset.Use{ID: "1", Name: "one__b"})
+		in.request(w, &toolset.Use{ID: "1", Name: "one__a", Header: messages.Header{Deadline: time.Now().Add(100 * time.Millisecond)}})
+		time.Sleep(200 * time.Millisecond)
+		require.Contains(w, in.told(w).Failure.Detail, "no approval could be obtained")
+		time.Sleep(time.Second)
+		pending, failed := 0, 0
+		for _, told := range in.all() {
+			if told.(*toolset.Told).Pending != nil {
+				pending++
+			} else {
+				require.ErrorIs(w, told.(*toolset.Told).Failure, messages.CodeInvalid)
+				failed++
+			}
+		}
+		require.Equal(w, [2]int{1, 1}, [2]int{pending, failed})
+	})
 }
 
 // failing is a store that hangs or fails.

@@ -65,7 +65,7 @@ type Told struct {
 	Result *messages.ToolResult
 	// Failure says why there is no result.
 	Failure *messages.Failure
-	// Pending is a call that waits for an [Answer].
+	// Pending is a call that waits for an [Answer]. After an Answer it has a new ID.
 	Pending *Pending
 }
 
@@ -81,8 +81,8 @@ func (*Told) IgnoreDeadLetterLogging() {}
 
 // PID returns the PID that takes [Use], [Answer] and [messages.Cancel], whose key is ignored. It
 // is that of a process and not of an actor: it cannot be watched or stopped, and messages from
-// other machines do not reach it. After [Toolset.Close] it answers with [messages.CodeClosed], as long
-// as the sender has this PID and no copy of it, as does a PID that PID returns then.
+// other machines do not reach it. After [Toolset.Close], this PID and those
+// returned later answer with [messages.CodeClosed]. A copy of a PID does not.
 func (t *Toolset) PID() *actor.PID {
 	if t == nil || t.process == nil {
 		return nil

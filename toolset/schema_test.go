@@ -71,7 +71,7 @@ func TestSchemaThatIsTooLargeIsLeftOut(t *testing.T) {
 		string(set.Tool("s__large").Parameters()))
 	require.Equal(t, large, set.Tool("s__large").InputSchema)
 	require.JSONEq(t, `{"type":"object","properties":{}}`, string(set.Tool("s__small").Parameters()))
-	call, err := set.prepare(t.Context(), messages.Header{}, "s__large", map[string]any{"a": 1})
+	call, err := set.prepare(t.Context(), messages.Header{}, "s__large", `{"a": 1}`)
 	require.NoError(t, err)
 	require.Equal(t, "large", call.Params.Name)
 }

@@ -26,12 +26,14 @@ type Set struct {
 	// list is still being fetched. Tools still has the tools that such a server had before,
 	// unless the supervisor no longer knows the server.
 	Missing []*messages.Failure
-	// LeftOut has a failure for each tool that is left out, because no API of a model would take its input schema, nor any
-	// request with it. Its Key names the server, its Target the tool, and its Detail what is wrong in the schema.
+	// LeftOut has a failure for each tool that is left out, because model APIs refuse its input schema, and with it the
+	// whole request. Its Key names the server, its Target the tool, and its Detail what is wrong in the schema. A tool that
+	// cannot be read at all is in Remarks.
 	LeftOut []*messages.Failure
-	// Odd are the [messages.Receipt.Remarks] on the lists, each after the name of its server: tools that were left out
-	// because they cannot be read, for example. They may quote names of servers, which must not be trusted.
-	Odd []string
+	// Remarks are the [messages.Receipt.Remarks] on the lists, each after the name of its server: what cannot be read and
+	// was left out, and lists that are incomplete. They may quote names of servers, which must not be trusted. A tool whose
+	// input schema no model API takes is in LeftOut.
+	Remarks []string
 
 	catalog *catalog
 }
@@ -90,7 +92,7 @@ func (s *Set) prepare(ctx context.Context, h messages.Header, name string, argum
 	h.Trace = cmp.Or(h.Trace, traceOf(ctx))
 	call := &messages.CallTool{Header: h, Params: &mcp.CallToolParams{Name: tool.Original, Arguments: raw}}
 	if err != nil {
-		f := messages.NewFailure(call, messages.CodeInvalid, "arguments: are not a JSON object")
+		f := messages.NewFailure(call, messages.CodeInvalid, noObject)
 		f.Cause = err
 		return nil, f
 	}
@@ -105,7 +107,10 @@ func (s *Set) unknown(name string) error {
 	}
 	for _, left := range s.LeftOut {
 		if SafeName(left.Key.Server, left.Target) == name {
-			return left
+			return &messages.Failure{
+				Key: left.Key, Op: "tools/call", Target: left.Target, Code: messages.CodeInvalid,
+				Detail: fmt.Sprintf("%.100q cannot be called: %s", name, left.Detail), Cause: left.Cause,
+			}
 		}
 	}
 	var away *messages.Failure

@@ -41,10 +41,14 @@ func TestArgumentsOfACall(t *testing.T) {
 		"what is no JSON": {map[string]any{"a": func() {}}, ""},
 	} {
 		t.Run(label, func(t *testing.T) {
-			call, err := set.prepare(t.Context(), messages.Header{}, name, test.arguments)
+			var call *messages.CallTool
+			arguments, err := marshaled(t.Context(), name, test.arguments)
+			if err == nil {
+				call, err = set.prepare(t.Context(), messages.Header{}, name, arguments)
+			}
 			if test.want == "" {
 				require.ErrorIs(t, err, messages.CodeInvalid)
-				require.EqualError(t, err, "tools/call \"read file\" on s/scope: invalid: arguments: are not a JSON object")
+				require.ErrorContains(t, err, ": invalid: arguments: are not a JSON object")
 				require.Nil(t, call)
 				return
 			}

@@ -40,7 +40,7 @@ type Toolset struct {
 	changed     *relay.Relay[*DefinitionChanged] // to the EventStream
 	ctx         context.Context                  // of all fetches
 	cancel      context.CancelFunc
-	pending     pendingCalls
+	pending     *pendingCalls
 	process     *process // behind [Toolset.PID]
 
 	mu    sync.Mutex // guards the fields below and what is in the lists; never held while waiting
@@ -245,13 +245,13 @@ func (t *Toolset) known(missing []*messages.Failure) *Set {
 			t.all.leftOut = append(t.all.leftOut, l.leftOut...)
 		}
 	}
-	var odd []string
+	var remarks []string
 	for _, l := range t.lists {
 		for _, remark := range l.remarks {
-			odd = append(odd, l.key.Server+": "+remark)
+			remarks = append(remarks, l.key.Server+": "+remark)
 		}
 	}
-	return &Set{Tools: t.rest.with(t.all.tools), Missing: missing, LeftOut: t.all.leftOut, Odd: odd, catalog: t.all}
+	return &Set{Tools: t.rest.with(t.all.tools), Missing: missing, LeftOut: t.all.leftOut, Remarks: remarks, catalog: t.all}
 }
 
 // enter returns the failure of a toolset that cannot be used. Otherwise the toolset is in use until

@@ -51,6 +51,13 @@ func (in *inbox) all() []any {
 	return in.got
 }
 
+// peek returns what has come since the last call of all.
+func (in *inbox) peek() []any {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.got
+}
+
 // told returns the one reply since the last call.
 func (in *inbox) told(w *world) *toolset.Told {
 	w.Helper()
@@ -111,6 +118,22 @@ func TestUseIsToldOnce(t *testing.T) {
 			require.ErrorContains(w, got[0].(*messages.Failure), "takes Use, Answer and Cancel, and not "+kind)
 		}
 		require.Nil(w, (*toolset.Toolset)(nil).PID())
+	})
+}
+
+// fails counts how often it does not become JSON.
+type fails struct{ times *int }
+
+func (f fails) MarshalJSON() ([]byte, error) { *f.times++; return nil, errors.New("a bug") }
+
+func TestArgumentsAreEncodedOnce(t *testing.T) {
+	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		times := 0
+		_, err := w.Call(ctx, "one__a", fails{&times})
+		require.ErrorIs(w, err, messages.CodeInvalid)
+		require.ErrorContains(w, err, "arguments: are not a JSON object")
+		require.ErrorContains(w, errors.Unwrap(err), "a bug")
+		require.Equal(w, 1, times)
 	})
 }
 

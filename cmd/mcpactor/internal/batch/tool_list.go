@@ -23,7 +23,7 @@ const maxAbout = 80
 type toolList struct {
 	Tools   []toolEntry    `json:"tools"`
 	Missing []missingEntry `json:"missing"`
-	Odd     []string       `json:"odd,omitempty"`
+	Remarks []string       `json:"remarks,omitempty"`
 }
 
 type toolEntry struct {
@@ -48,7 +48,7 @@ type missingEntry struct {
 // newToolList returns the result for a list of tools. It leaves out a title that equals the
 // name of the tool.
 func newToolList(set *toolset.Set) *toolList {
-	list := &toolList{Tools: []toolEntry{}, Missing: []missingEntry{}, Odd: set.Odd}
+	list := &toolList{Tools: []toolEntry{}, Missing: []missingEntry{}, Remarks: set.Remarks}
 	for _, tool := range set.Tools {
 		e := toolEntry{
 			Name: tool.Name, Server: tool.Server, Tool: tool.Original, Title: tool.Title, Description: tool.Description,

@@ -100,8 +100,8 @@ func (cmd *Tools) print(i *instance, set *toolset.Set, p *cli.Program) error {
 	if _, noServer := serverIn(i.File, cmd.Name); err != nil && noServer != nil && len(LeftOut(i.File, cmd.Name)) == 0 {
 		p.Errorf("%q is no tool and no server of those that could be listed. Not listed:", cmd.Name)
 	}
-	for _, odd := range set.Odd {
-		p.Errorf("%s", printable(odd))
+	for _, remark := range set.Remarks {
+		p.Errorf("%s", printable(remark))
 	}
 	for _, missing := range set.Missing {
 		srv, _ := serverIn(i.File, missing.Key.Server)

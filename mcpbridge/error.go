@@ -3,6 +3,7 @@ package mcpbridge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/mcpactor/mcpactor/internal/guard"
@@ -84,6 +85,13 @@ const (
 // HasEnded reports whether the session can no longer be used.
 func (f Fate) HasEnded() bool { return f == Gone || f == Broken }
 
+var (
+	// ErrOpening is in the error of closing [Error.Left] if the server may open a session, but has not answered initialize.
+	ErrOpening = errors.New("the server has not answered initialize")
+	// ErrUnanswered is an [ErrOpening] that stays: the answer is no longer awaited. To close again is futile.
+	ErrUnanswered = fmt.Errorf("%w in time, and may have opened a session", ErrOpening)
+)
+
 // Error says what went wrong, and what that means for the call and its session.
 // Its text contains no session ids, headers, arguments or control characters, and may
 // be logged. The text of [Error.ForCaller] may not.
@@ -107,9 +115,10 @@ type Error struct {
 	RetryAfter time.Duration
 	// Server is what a failed dial has shown about the server. It has no meaning in other errors.
 	Server Presence
-	// Left is set if a dial failed while the server may still open a session, or has opened one that could not be ended.
-	// Only its Close may be called, which ends that session: call it again if it fails. If nobody calls it, the session is
-	// ended only if the server answers within the connect timeout. Left is nil in other errors.
+	// Left is set if a dial was cancelled while the server may still open a session, or if a dial has opened one that could
+	// not be ended. Only its Close may be called, which ends that session: call it again if it fails, unless with
+	// [ErrUnanswered]. If nobody calls it, the session is ended only if the server answers within the connect timeout.
+	// Left is nil in other errors.
 	Left Conn
 	// Err is the underlying error, or nil. Its text may contain secrets.
 	Err error

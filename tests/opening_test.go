@@ -101,3 +101,53 @@ func TestOpeningThatWasAbandonedAndCouldNotBeEndedIsNamed(t *testing.T) {
 		require.Zero(h.t, e.Sessions())
 	})
 }
+
+// If the server never answers, nobody can know what it has done: that is said once. It does not fail a Stop days later.
+func TestOpeningThatIsNeverAnsweredIsNamedOnce(t *testing.T) {
+	abandoned(t, time.Hour, func(h *harness, _ *testServer, abandon func(h *harness) []messages.Left) {
+		closeAll := func() []messages.Left { return h.send(&messages.CloseAll{}).reply().(*messages.Closed).Left }
+		require.Len(h.t, abandon(h), 1)
+		if strings.HasSuffix(h.t.Name(), "stops") {
+			return
+		}
+		left := closeAll()
+		require.NotEmpty(h.t, left, "the answer may still come")
+		require.Contains(h.t, left[0].Reason, "the server has not answered initialize yet")
+		time.Sleep(30 * time.Second) // synctest
+		require.Empty(h.t, closeAll())
+		require.NoError(h.t, h.sup.Stop(h.t.Context()))
+	})
+}
+
+// It may be abandoned so late that the answer is not awaited to the end of the close timeout.
+func TestOpeningThatIsAbandonedLateIsNamedOnce(t *testing.T) {
+	abandoned(t, time.Hour, func(h *harness, _ *testServer, abandon func(h *harness) []messages.Left) {
+		time.Sleep(27 * time.Second) // synctest
+		left := abandon(h)
+		require.Len(h.t, left, 1)
+		if strings.Contains(h.t.Name(), "restarted") {
+			return // there is another opening
+		}
+		require.Contains(h.t, left[0].Reason, "the server has not answered initialize in time, and may have opened a session")
+		if !strings.HasSuffix(h.t.Name(), "stops") {
+			require.NoError(h.t, h.sup.Stop(h.t.Context()))
+		}
+	})
+}
+
+// Callers were told of openings that took too long. A close has nothing to add, and a Stop does not fail because of them.
+func TestOpeningsThatTookTooLongAreNotNamed(t *testing.T) {
+	overLocalHTTP(t, supervisor.Config{ConnectTimeout: 300 * time.Millisecond}, newHTTPTools, func(h *harness, e *testServer) {
+		heal := e.Inject("initialize", faults.Hang())
+		for range 6 {
+			h.send(call("a", "count")).fails(messages.CodeUnavailable)
+			time.Sleep(5 * time.Second) // synctest
+		}
+		heal()
+		time.Sleep(time.Minute) // synctest
+		require.Equal(t, "1", h.send(call("a", "count")).text())
+		closed := h.send(&messages.CloseScope{Scope: "a"}).reply().(*messages.Closed)
+		require.Equal(t, 1, closed.Sessions)
+		require.Empty(t, closed.Left)
+	})
+}

@@ -19,6 +19,7 @@ type simOpening struct {
 	mcpbridge.Conn // nil: only Resume and Close are called
 	p              *supervisor
 	of             *served
+	unanswered     bool // for ever
 }
 
 // Resume returns nil.
@@ -27,11 +28,18 @@ func (*simOpening) Resume() *mcpbridge.Resume { return nil }
 // Close waits for the answer of the server, and ends the session.
 func (o *simOpening) Close(ctx context.Context) error {
 	w, name := o.p.s, o.of.id+" of a dial that was given up"
-	how := w.fault(3, w.rate)
+	how := w.fault(4, w.rate)
 	o.p.work(ctx, "closing of "+name, func() bool { return ctx.Err() != nil || w.healed || how != 1 })
-	if how != 0 && !w.healed {
+	switch {
+	case o.unanswered || how == 2 && o.of.known && !w.healed:
+		o.unanswered, o.of.excuse = true, "nobody can know whether it was opened"
+		return mcpbridge.ErrUnanswered
+	case how == 1 && !w.healed:
+		o.of.excuse = "the connection ends it when the server answers"
+		return mcpbridge.ErrOpening
+	case how != 0 && !w.healed:
 		w.Logf("%s could not be closed", name)
-		return &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "the server has not answered"}
+		return &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "503"}
 	}
 	o.of.known = false
 	w.Crossed("the session of a dial that was given up was ended")

@@ -125,7 +125,6 @@ func TestInitializeWaitsForOneServerUntilItFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inFront(t, Config{}, false, func(w *world, slow *faults.Server) {
 				c.fail(slow)
-				w.silent = name == "hangs"
 				r := w.raw()
 				took, said := r.opens()
 				require.Contains(t, said, `"name":"mcpactor"`)

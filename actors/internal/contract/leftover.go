@@ -2,6 +2,7 @@ package contract
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -40,7 +41,8 @@ func (l Leftover) SessionID() string {
 func (l Leftover) IsResumable() bool { return l.SessionID() != "" }
 
 // Close closes the MCP session of a key within a timeout. reason says why it could not, or is empty. existed is
-// false when the server did not know the MCP session. It may block.
+// false when the server did not know the MCP session. An opening that will never be answered is given up: it was named when
+// the first attempt failed. It may block.
 func (l Leftover) Close(store KeyStore, timeout time.Duration) (existed bool, reason string) {
 	conn := l.Conn
 	if conn == nil {
@@ -56,8 +58,12 @@ func (l Leftover) Close(store KeyStore, timeout time.Duration) (existed bool, re
 		}
 	}
 	attached := l.Conn != nil || conn.Info().Attached
-	if err := CloseWithin(timeout, conn.Close); err != nil {
-		return false, err.Error()
+	err := CloseWithin(timeout, conn.Close)
+	switch {
+	case err == nil:
+		return attached, ""
+	case errors.Is(err, mcpbridge.ErrUnanswered) && !l.IsResumable():
+		return false, ""
 	}
-	return attached, ""
+	return false, err.Error()
 }

@@ -289,7 +289,7 @@ func (s *session) dialEnded(msg *dialed) {
 	s.closeLeft(msg)
 }
 
-// closeLeft closes what a dial that failed has left. The next dial does not wait for that, and draining does.
+// closeLeft closes what a dial that failed has left. Draining waits for this; the next dial does not.
 func (s *session) closeLeft(msg *dialed) {
 	if msg.left == nil {
 		return
@@ -299,16 +299,14 @@ func (s *session) closeLeft(msg *dialed) {
 	s.cfg.Async(&s.mailbox, func() any { return &leftClosed{msg.left, contract.CloseWithin(timeout, msg.left.Close)} })
 }
 
-// maxLeft bounds how many connections that dials have left are kept, if a server hangs again and again.
-const maxLeft = 4
-
-// onLeftClosed keeps what could not be closed.
+// onLeftClosed keeps what could not be closed. An opening whose server does not answer is named only to whoever closes the
+// session: it ends by itself if the server answers late.
 func (s *session) onLeftClosed(msg *leftClosed) {
 	s.closingLeft--
-	if msg.err != nil {
-		left := append(s.lastMessage.Leftovers, contract.Leftover{Conn: msg.conn, Reason: msg.err.Error()})
-		s.lastMessage.Leftovers = left[max(0, len(left)-maxLeft):]
+	if msg.err == nil || s.drainOrder == nil && errors.Is(msg.err, mcpbridge.ErrOpening) {
+		return
 	}
+	s.lastMessage.Leftovers = append(s.lastMessage.Leftovers, contract.Leftover{Conn: msg.conn, Reason: msg.err.Error()})
 }
 
 // onAbandoned takes the outcome of an aborted dial.

@@ -95,7 +95,9 @@ func (o *opener) shakeHands(ctx context.Context, at *endpoint, req attempt) (c *
 	}
 	e = c.explainDial(ctx, context.Cause(connecting), ex, err)
 	again = ctx.Err() == nil && c.failedAtDiscovery(ex, e)
-	if c.discard() != nil {
+	left := c.discard()
+	timedOut := errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(left, mcpbridge.ErrOpening) // nobody has cancelled it
+	if left != nil && !timedOut {
 		failed := *e // which may be shared
 		failed.Left, e = c, &failed
 	}

@@ -81,7 +81,7 @@ func TestSessionOfADialThatWasGivenUpIsEndedEvenIfNobodyClosesIt(t *testing.T) {
 		b := bridgeTo(s)
 		defer b.Close()
 		e := giveUp(t, b)
-		require.ErrorContains(t, closeLeft(e), "has not answered initialize yet")
+		require.ErrorIs(t, closeLeft(e), mcpbridge.ErrOpening)
 		time.Sleep(20 * time.Second)
 		require.Equal(t, 1, s.deletes())
 		require.NoError(t, closeLeft(e))
@@ -100,12 +100,24 @@ func TestDialThatWasGivenUpSaysThatItsServerMayHaveOpenedASession(t *testing.T) 
 				b := bridgeTo(s)
 				e := giveUp(t, b)
 				end(b)
-				require.ErrorContains(t, closeLeft(e), "may have opened a session")
+				require.ErrorIs(t, closeLeft(e), mcpbridge.ErrUnanswered)
 				require.Zero(t, s.deletes())
 				b.Close()
 			})
 		})
 	}
+}
+
+func TestDialThatTookTooLongLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := bridgeTo(slowToInitialize(time.Minute))
+		defer b.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := b.Dial(ctx, mcpbridge.DialRequest{Key: messages.Key{Server: "s", Scope: "a"}})
+		require.ErrorContains(t, err, "timed out while connecting")
+		require.Nil(t, mcpbridge.AsError(err).Left)
+	})
 }
 
 func TestDialThatWasGivenUpLeavesNothingThatItCouldEnd(t *testing.T) {

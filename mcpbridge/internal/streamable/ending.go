@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -25,11 +26,8 @@ const (
 	quietFutile = 5
 )
 
-// Why a session cannot be ended: its id is not known. errOpening may pass.
-var (
-	errOpening = errors.New("the server has not answered initialize yet, and may open a session")
-	errUnknown = errors.New("the server did not answer initialize, and may have opened a session")
-)
+// errOpening is why a session cannot be ended yet: its id is not known.
+var errOpening = fmt.Errorf("%w yet, and may open a session", mcpbridge.ErrOpening)
 
 // Expire notes that the session has expired, and reports it once.
 func (s *session) Expire(e *mcpbridge.Error) {
@@ -152,7 +150,7 @@ func (s *session) awaitOpening(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.unknown {
-		return errUnknown
+		return mcpbridge.ErrUnanswered
 	}
 	return nil
 }

@@ -5,15 +5,18 @@ import "time"
 // youth is how long the start of a process is young.
 const youth = 200 * time.Millisecond
 
+// Into how many parts permits are shared.
+const (
+	youngParts = 3 // one part of all permits is for young starts, so that a server that is called meanwhile has its turn
+	downParts  = 2 // one part of all permits is for the servers that are down
+	newParts   = 4 // one part of what the other servers leave is for a server that has not answered, or is down
+	knownParts = 2 // one part of what the other servers leave is for a server that has answered
+)
+
 // starts are the processes that start: each has a permit until it answers, or its dial ends. Whether such a process uses
 // processor time, sleeps or hangs is not known. So there are enough permits for many that sleep, and few enough that
-// each process which uses processor time gets its share. And:
-//
-//   - At most a third of the permits is for young starts. The others are given one after the other, so that a server
-//     that is called meanwhile has its turn.
-//   - One server has at most a quarter of the permits that other servers leave, and half once it has answered: if it
-//     hangs, it delays no other.
-//   - Servers that are down have at most half of the permits: if they hang, they delay no server that is up.
+// each process which uses processor time gets its share. A few servers that hang leave permits to the others. Many that
+// have never answered may use all, until their dials time out. Then they are down.
 type starts struct {
 	limit  int
 	count  int
@@ -32,18 +35,17 @@ type start struct {
 
 // free returns how many more processes may start. It is negative if more have started than may: a dial that takes over
 // a connection needs no permit.
-func (st *starts) free() int { return min(st.limit-st.count, share(st.limit, 3)-st.young) }
+func (st *starts) free() int { return min(st.limit-st.count, share(st.limit, youngParts)-st.young) }
 
 // room returns how many more processes of a server may start.
 func (st *starts) room(srv *Server) int {
-	n, left, ep := st.free(), st.limit-(st.count-srv.starts), srv.Home.Endpoint
-	switch {
-	case ep.Down:
-		n = min(n, share(left, 4)-srv.starts, share(st.limit, 2)-st.down)
-	case ep.SeenAt.IsZero():
-		n = min(n, share(left, 4)-srv.starts)
-	default:
-		n = min(n, share(left, 2)-srv.starts)
+	left, parts, ep := st.limit-(st.count-srv.starts), newParts, srv.Home.Endpoint
+	if !ep.Down && !ep.SeenAt.IsZero() {
+		parts = knownParts
+	}
+	n := min(st.free(), share(left, parts)-srv.starts)
+	if ep.Down {
+		n = min(n, share(st.limit, downParts)-st.down)
 	}
 	return max(0, n)
 }

@@ -196,6 +196,35 @@ func TestAServerThatHangsAtItsStartDelaysNoOther(t *testing.T) {
 	}
 }
 
+// The bound of the documentation: more servers that hang delay others until their dials time out, and they are down.
+func TestOneServerFewerThanStartsMayHangWithOneSessionEach(t *testing.T) {
+	for hung, waits := range map[int]bool{6*processors - 1: false, 6 * processors: true} {
+		t.Run(fmt.Sprint(hung), func(t *testing.T) {
+			m := newMachine(t)
+			var servers []*Server
+			for i := range hung {
+				servers = append(servers, m.server(fmt.Sprint("hung ", i)))
+				m.call(fmt.Sprint("hung ", i), servers[i], hangs)
+			}
+			m.run(time.Second)
+			m.call("other", m.server("other"), quick)
+			m.run(10 * time.Second)
+			require.Equal(t, waits, len(m.took) == 0)
+			if !waits {
+				m.allWithin(1, tick)
+				return
+			}
+			for s := range m.running {
+				delete(m.running, s)
+				m.gate.Lost(s)
+				m.gate.Failed(s, absent, m.now)
+			}
+			m.run(time.Second)
+			require.Len(t, m.took, 1)
+		})
+	}
+}
+
 func TestServersThatAreDownAndHangDelayNoOther(t *testing.T) {
 	m := newMachine(t)
 	for i := range 30 {

@@ -178,8 +178,8 @@ type MemberSnapshot struct {
 	//
 	// Fenced, Refused, View, Lease and Hop are reported by the member itself, and are zero if it did not answer.
 	Fenced string `json:"fenced,omitempty"`
-	// Refused is the number of commands of its callers that the member itself has failed, such as because it was fenced,
-	// without a reply of a supervisor. They are not in Counters.
+	// Refused is the number of commands of its callers that the member has failed itself, such as because it was fenced, and
+	// that certainly did not run. Cancelled ones do not count. They are not in Counters.
 	Refused uint64 `json:"refused,omitempty"`
 	// View is the number of the last view of the cluster that the member has. It is 0 while the member is not in the view.
 	View uint64 `json:"view,omitempty"`

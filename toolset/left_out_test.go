@@ -40,7 +40,7 @@ func TestToolThatNoModelCouldGetIsLeftOutAndNamed(t *testing.T) {
 		_, err = w.Call(ctx, "one__odd", nil)
 		require.ErrorIs(t, err, messages.CodeInvalid)
 		require.Equal(t, `The call is not valid: "one__odd" cannot be called: the tool is left out: inputSchema.properties.coin.type: `+
-			"is not what JSON Schema has there. The tool did not run. Correct the call before you try again.", toolset.Explain(err))
+			`"strng" is no type of JSON Schema. The tool did not run. Correct the call before you try again.`, toolset.Explain(err))
 		failure, _ := errors.AsType[*messages.Failure](err)
 		require.NotContains(t, set.LeftOut, failure, "it is a failure of the call")
 		require.Equal(t, "odd", failure.Target)

@@ -257,9 +257,8 @@ func (closing *closeCommand) nextLeftover() (key messages.Key, more bool) {
 	return key, false
 }
 
-// cleanUp has the leftovers of a key closed for a close command, unless the command has already done so. If another
-// member of the cluster has got the key, it may have resumed them from the store: they stay, unless all of them are such
-// that nobody can resume.
+// cleanUp closes the leftovers of a key for a close command, unless the command has already done so. If another member of
+// the cluster has got the key, it may have resumed them from the store: they are kept, unless none of them can be resumed.
 func (r *registry) cleanUp(c actor.Context, closing *closeCommand, key messages.Key) {
 	left, foreign := closing.leftovers[key], !closing.drain.Moves && !r.owns(key)
 	if foreign && (len(left) == 0 || slices.ContainsFunc(left, contract.Leftover.IsResumable)) {

@@ -109,8 +109,8 @@ func (k *Call) forget(store KeyStore) {
 	k.inStore(store, "delete a call", func(ctx context.Context, key messages.Key) error { return store.Cfg.Store.Delete(ctx, key) })
 }
 
-// NoteRecord notes that a run has read the record of the call, unless its error says otherwise: then the call did not run
-// before, or the error says that it did.
+// NoteRecord notes that a run has read the record, unless e is errUnread. A call whose record was read did not run before,
+// or e says that it did.
 func (k *Call) NoteRecord(e *mcpbridge.Error) {
 	k.recordRead = k.recordRead || !errors.Is(e, errUnread)
 }

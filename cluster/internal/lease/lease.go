@@ -166,8 +166,8 @@ type conn struct {
 	key    messages.Key
 }
 
-// LeastTime is how long before its deadline an operation that still waits is given up, unsent. Sent so late, it would most
-// likely run without anybody seeing its result.
+// LeastTime is how long before its deadline an operation that waits is given up. It was certainly not sent then. If it were
+// sent that late, it would most likely run, and nobody would see its result.
 const LeastTime = 50 * time.Millisecond
 
 // Do waits for the lease, and runs the operation. It gives up waiting LeastTime before the deadline. If the term is over, the

@@ -19,7 +19,7 @@ type base struct {
 	mail     *clusterapi.Post    // to actors and processes of the user, and of the supervisor
 	lastID   uint64              // of what was sent to another member, and gets an answer
 	timeouts clusterapi.Timeouts // of the supervisor; Calls is nil until it has told them
-	refused  atomic.Uint64       // commands of callers here that this node has failed itself
+	refused  atomic.Uint64       // see [messages.MemberSnapshot]
 }
 
 // maxLetters bounds the dead letters that wait for the handlers of the EventStream.
@@ -68,9 +68,9 @@ func (b *base) run(cmd messages.Command, sender *actor.PID, values *clusterapi.V
 	b.request(msg, sender)
 }
 
-// reply sends a reply to a caller, if there is one, and counts what fails without a member.
+// reply sends a reply to a caller, if there is one, and counts what was refused here.
 func (b *base) reply(caller *actor.PID, reply messages.Reply) {
-	if f, failed := reply.(*messages.Failure); failed && f.Supervisor == b.cfg.Name && f.Code != messages.CodeCancelled {
+	if f, failed := reply.(*messages.Failure); failed && f.Supervisor == b.cfg.Name && !f.MayHaveRun && f.Code != messages.CodeCancelled {
 		b.refused.Add(1)
 	}
 	b.mail.Send(caller, reply)

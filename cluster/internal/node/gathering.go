@@ -92,5 +92,5 @@ func (g *gathering) onGatherDue(of *gather) {
 // answer answers with the replies of all members.
 func (g *gathering) answer(of *gather) {
 	of.timer.Stop()
-	g.reply(of.caller, of.replies.Merge(func(code messages.Code, detail string) *messages.Failure { return g.failure(of.cmd, code, detail) }))
+	g.mail.Send(of.caller, of.replies.Merge(func(code messages.Code, detail string) *messages.Failure { return g.failure(of.cmd, code, detail) }))
 }

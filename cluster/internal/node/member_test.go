@@ -685,3 +685,21 @@ func TestTheOwnerOfAKeySaysWhetherItIsReady(t *testing.T) {
 		}
 	})
 }
+
+// What a supervisor has refused, or may have run, is not counted as refused by the member.
+func TestOnlyWhatAMemberHasFailedItselfIsCountedAsRefused(t *testing.T) {
+	inWorld(t, 3, nil, func(w *world) {
+		a, b := w.members[0], w.members[1]
+		scope := w.scopeOf(b, 0)
+		running := a.send(call(scope, "hang"))
+		time.Sleep(100 * time.Millisecond)
+		a.send(&messages.CloseServer{Server: "other"}).fails(messages.CodeUnknownServer)
+		w.kill(b)
+		running.fails(messages.CodeLost)
+		require.Zero(t, a.node.refused.Load())
+		w.isolate(a)
+		time.Sleep(removal)
+		a.send(&messages.CloseServer{Server: "s"}).fails(messages.CodeUnavailable)
+		require.EqualValues(t, 1, a.node.refused.Load())
+	})
+}

@@ -32,9 +32,6 @@ type client struct {
 	owner   *actor.PID                 // the scope belongs to it
 	servers []*served
 
-	fetching     context.Context // of lists: ends with the scope
-	stopFetching context.CancelFunc
-
 	serial      atomic.Uint64 // of operations
 	initialized func()        // ends the wait of questions
 	mayAsk      chan struct{} // closed when the client may be asked: it has sent notifications/initialized, or a request

@@ -77,19 +77,21 @@ type Gateway struct {
 
 	silences map[string]*silence // by server
 
-	life      context.Context // ends with Stop
-	end       context.CancelFunc
-	lingering sync.WaitGroup // clients that have left, see [Config.Lingers]
+	life    context.Context // ends with Stop
+	end     context.CancelFunc
+	leaving sync.WaitGroup // clients that have left, see [Config.Lingers]
 
-	mu      sync.Mutex
-	clients map[string]*client // by their scopes
-	down    map[string]error   // why servers are down whose lists were waited for in vain
+	mu        sync.Mutex
+	clients   map[string]*client // by their scopes
+	lingering map[string]*served // by server: the one whose start continues although its client has left
+	down      map[string]error   // why servers are down whose lists were waited for in vain
 }
 
 // Start starts a gateway. The caller stops it.
 func Start(system *actor.ActorSystem, cfg Config) (*Gateway, error) {
 	g := &Gateway{
-		cfg: cfg, log: cfg.Supervisor.Logger, system: system, silences: map[string]*silence{}, clients: map[string]*client{}, down: map[string]error{},
+		cfg: cfg, log: cfg.Supervisor.Logger, system: system, silences: map[string]*silence{},
+		clients: map[string]*client{}, lingering: map[string]*served{}, down: map[string]error{},
 	}
 	g.life, g.end = context.WithCancel(context.Background())
 	for _, srv := range cfg.Supervisor.Servers {
@@ -184,7 +186,6 @@ func (g *Gateway) open(c *client, capabilities *mcp.ClientCapabilities) error {
 	}
 	g.mu.Lock()
 	c.servers = nil
-	c.fetching, c.stopFetching = context.WithCancel(g.life)
 	for _, tools := range g.cfg.Tools {
 		c.servers = append(c.servers, newServed(c, tools))
 	}
@@ -214,8 +215,8 @@ func Plain(name string) string {
 	}, name[:min(len(name), 64)]), "-")
 }
 
-// Left ends the scope of a client: its calls are cancelled, and its sessions are closed. A client that has left for good is also
-// forgotten, and with [Config.Lingers] its scope ends only when its servers have started or failed.
+// Left ends the scope of a client, and cancels its calls. A client that has left for good is forgotten. With [Config.Lingers], the
+// scope of such a client ends when no server is in its first start any more.
 func (c *client) Left(forGood bool) {
 	c.opening.Lock()
 	defer c.opening.Unlock()
@@ -223,21 +224,28 @@ func (c *client) Left(forGood bool) {
 		return
 	}
 	c.release(forGood)
-	if !forGood || !c.g.cfg.Lingers {
-		c.close()
-		return
+	g := c.g
+	g.mu.Lock()
+	lingers := forGood && g.cfg.Lingers && g.life.Err() == nil
+	if lingers {
+		g.leaving.Go(func() { // before Stop waits, because of the mutex
+			c.linger()
+			c.close()
+		})
 	}
-	c.g.lingering.Go(func() {
-		c.linger()
+	g.mu.Unlock()
+	if !lingers {
 		c.close()
-	})
+	}
 }
 
 // close ends the scope of a client.
 func (c *client) close() {
 	g := c.g
 	g.forget(c)
-	c.stopFetching()
+	for _, s := range c.servers {
+		s.stopFetching()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*closePatience)
 	defer cancel()
 	if _, err := g.do.Do(ctx, &messages.CloseScope{Scope: c.scope, Now: true}); err != nil {
@@ -259,8 +267,10 @@ func (g *Gateway) Supervisor() *supervisor.Supervisor { return g.sup }
 
 // Stop closes all sessions, but those on servers that can be resumed by clients that return.
 func (g *Gateway) Stop() error {
+	g.mu.Lock()
 	g.end()
-	g.lingering.Wait()
+	g.mu.Unlock()
+	g.leaving.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*closePatience)
 	defer cancel()
 	if g.cfg.Clients == nil {

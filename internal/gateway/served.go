@@ -21,6 +21,9 @@ type served struct {
 	tools toolset.Server // the filters
 	lists map[string]*list
 
+	fetching     context.Context // of lists: ends when the client has left
+	stopFetching context.CancelFunc
+
 	leveling sync.Mutex // while the log level is set
 
 	mu       sync.Mutex
@@ -32,6 +35,7 @@ type served struct {
 
 func newServed(c *client, tools toolset.Server) *served {
 	s := &served{c: c, name: tools.Name, tools: tools, lists: map[string]*list{}}
+	s.fetching, s.stopFetching = context.WithCancel(c.g.life)
 	for method, kind := range kinds {
 		s.lists[method] = &list{of: s, method: method, kind: kind, ended: make(chan struct{}), again: make(chan struct{}, 1)}
 	}

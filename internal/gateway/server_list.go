@@ -168,9 +168,10 @@ const (
 
 // fetch fetches the list until it is there.
 func (l *list) fetch() {
+	go l.of.startBeside()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		l.mu.Lock()
-		if !l.stale || l.of.c.fetching.Err() != nil {
+		if !l.stale || l.of.fetching.Err() != nil {
 			l.busy = false
 			l.end()
 			l.mu.Unlock()
@@ -178,10 +179,10 @@ func (l *list) fetch() {
 		}
 		l.stale = false
 		l.mu.Unlock()
-		got, err := l.of.fetch(l.of.c.fetching, l)
+		got, err := l.of.fetch(l.of.fetching, l)
 		changed, level := false, zerolog.WarnLevel
 		l.mu.Lock()
-		if l.err != nil || l.of.c.fetching.Err() != nil {
+		if l.err != nil || l.of.fetching.Err() != nil {
 			level = zerolog.DebugLevel // it was said before, or the client has left
 		}
 		if l.err = err; err == nil {
@@ -206,7 +207,7 @@ func (l *list) fetch() {
 		select {
 		case <-time.After(pause):
 		case <-l.again:
-		case <-l.of.c.fetching.Done():
+		case <-l.of.fetching.Done():
 		}
 	}
 }

@@ -78,18 +78,6 @@ func (c *client) meet(ctx context.Context) {
 	all.Wait()
 }
 
-// linger waits for the servers that are starting, although the client has left: the next client finds their lists.
-func (c *client) linger() {
-	var all sync.WaitGroup
-	for _, s := range c.servers {
-		if s.lists["tools/list"].isFirst() {
-			s.noteSilent(false)
-			all.Go(func() { s.meet(c.g.life, waiting{most: startTimeout}) }) //nolint:errcheck // there are no lists then
-		}
-	}
-	all.Wait()
-}
-
 // meet waits for a server. It fetches its tools, with which comes what the server says about itself, and then its other lists.
 func (s *served) meet(ctx context.Context, w waiting) error {
 	began := time.Now()

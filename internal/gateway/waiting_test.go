@@ -181,7 +181,7 @@ func TestInitializeWaitsForASilentServerOnce(t *testing.T) {
 			}
 			next(func(w *world, slow *faults.Server) {
 				slow.Inject("initialize", faults.Delay(40*time.Second))
-				w.silent = true
+				w.silent = 1
 				silent(w)
 			})
 			next(func(w *world, slow *faults.Server) {
@@ -278,7 +278,7 @@ func TestStartThatLingersEndsWithTheGateway(t *testing.T) {
 		cfg := Config{Lingers: true, Prefixed: true, Wait: time.Second, Tools: []toolset.Server{{Name: "slow"}, {Name: "down"}}}
 		cfg.Supervisor.Servers = []mcpbridge.Server{remote("slow", slow), remote("down", quick)}
 		w := worldOf(t, cfg)
-		w.silent = true
+		w.silent = 1
 		w.raw().open()
 		w.ends[0]()
 		w.ends = nil
@@ -324,7 +324,7 @@ func TestKeptToolsAreEnoughForInitialize(t *testing.T) {
 	})
 	inFront(t, Config{Lists: store}, false, func(w *world, slow *faults.Server) {
 		slow.Inject("initialize", faults.Delay(10*time.Second))
-		w.silent = true
+		w.silent = 1
 		r := w.raw()
 		took, said := r.opens()
 		require.Contains(t, said, `"name":"faults"`)

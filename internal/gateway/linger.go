@@ -1,0 +1,73 @@
+package gateway
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// linger continues the first starts of servers although the client has left, so that the next client finds their lists. It closes
+// all other sessions of the client.
+func (c *client) linger() {
+	var all sync.WaitGroup
+	for _, s := range c.servers {
+		all.Go(func() {
+			s.linger()
+			s.close()
+		})
+	}
+	all.Wait()
+}
+
+// linger waits for a server that is in its first start, unless the start for another client that has left is waited for.
+func (s *served) linger() {
+	g := s.c.g
+	g.mu.Lock()
+	lingers := g.lingering[s.name] == nil && s.isUnknown()
+	if lingers {
+		g.lingering[s.name] = s
+	}
+	g.mu.Unlock()
+	if !lingers {
+		return
+	}
+	for _, other := range g.everybody() {
+		go other.server(s.name).startBeside()
+	}
+	s.noteSilent(false)
+	s.meet(s.fetching, waiting{most: startTimeout}) //nolint:errcheck // there are no lists then
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.lingering, s.name)
+}
+
+// startBeside starts the server for a client that waits for its lists, if they are to come from the start for a client that has
+// left: that one may hang. The session that is open first has the lists, and the other start ends.
+func (s *served) startBeside() {
+	g := s.c.g
+	g.mu.Lock()
+	other := g.lingering[s.name]
+	g.mu.Unlock()
+	if other == nil || s.c.ctx.Err() != nil || s.isShared() || !s.isUnknown() {
+		return
+	}
+	if _, err := g.do.Do(s.fetching, &messages.Open{Header: s.header(24 * time.Hour)}); err == nil {
+		other.stopFetching()
+	}
+}
+
+// isUnknown reports whether nothing is known of the server so far.
+func (s *served) isUnknown() bool { return s.lists["tools/list"].isFirst() }
+
+// close closes the session of a client that has left.
+func (s *served) close() {
+	s.stopFetching()
+	if s.isShared() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*closePatience)
+	defer cancel()
+	s.c.g.do.Do(ctx, &messages.CloseSession{Key: s.key(), Now: true}) //nolint:errcheck // the end of the scope closes it
+}

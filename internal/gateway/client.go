@@ -33,6 +33,7 @@ type client struct {
 	servers []*served
 
 	serial      atomic.Uint64 // of operations
+	leftOut     sync.Once     // the client is told of servers that are left out
 	initialized func()        // ends the wait of questions
 	mayAsk      chan struct{} // closed when the client may be asked: it has sent notifications/initialized, or a request
 

@@ -85,7 +85,7 @@ func capabilitiesOf(data json.RawMessage) (*mcp.ClientCapabilities, error) {
 	return can, err
 }
 
-// everything are the capabilities of a server that has not said anything. Of several servers, only these are passed on: nobody
+// everything is the set of capabilities that is announced for a server that has not answered. Of several servers, only these are passed on: nobody
 // knows whose the requests for others would be.
 var everything = json.RawMessage(`{"tools": {}, "prompts": {}, "resources": {"subscribe": true}, "logging": {}, "completions": {}}`)
 

@@ -17,8 +17,8 @@ import (
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
-// list answers a request for a list: with the things of all servers that have listed them. A server that could not be listed or is left out
-// is named in a log message, and the client is told when its list is there. If there is none at all, the request fails
+// list answers a request for a list: with the things of all servers that have listed them. A server that could not be listed is named
+// in a log message, and the client is told when its list is there. One that is left out is named once. If there is none at all, the request fails
 // with the causes.
 func (c *client) list(r *mcpserver.Request, params mcpserver.Object) (any, error) {
 	if params.Text("cursor") != "" {
@@ -53,12 +53,14 @@ func (c *client) list(r *mcpserver.Request, params mcpserver.Object) (any, error
 	if len(failed) == len(c.servers) {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: oneLine(errors.Join(failed...))}
 	}
-	for _, text := range c.g.cfg.LeftOut {
-		failed = append(failed, errors.New(text))
-	}
 	for _, err := range failed {
 		c.log(r, "error", oneLine(err))
 	}
+	c.leftOut.Do(func() {
+		for _, text := range c.g.cfg.LeftOut {
+			c.log(r, "error", oneLine(errors.New(text)))
+		}
+	})
 	return result.With(kind.items, all), nil
 }
 

@@ -41,8 +41,8 @@ func firstWait(n int, wanted time.Duration, wasSilent bool) waiting {
 	return waiting{most: cmp.Or(wanted, firstPatience)}
 }
 
-// isOver reports whether a request has waited for long enough. answered says whether the server has answered anything: then its
-// list may be slow, or never come.
+// isOver reports whether a request has waited for long enough. answered says whether the server has answered initialize: after
+// w.most it is then not waited for any longer, because its list may never come.
 func (w waiting) isOver(waited time.Duration, answered bool) bool {
 	return waited >= w.most && (answered || !w.first)
 }
@@ -66,11 +66,13 @@ func (w waiting) pause(waited time.Duration) time.Duration {
 
 // meet waits for the servers of which nothing is known, and fetches their lists.
 func (c *client) meet(ctx context.Context) {
+	began := time.Now()
 	var all sync.WaitGroup
 	for _, s := range c.servers {
 		all.Go(func() {
 			err := s.meet(ctx, firstWait(len(c.servers), c.g.cfg.Wait, s.silence().was()))
-			if errors.Is(err, errSilent) || errors.Is(err, errSlow) {
+			isPatient := time.Since(began) > listPatience // or else it has not left because of the server
+			if errors.Is(err, errSilent) || errors.Is(err, errSlow) || errors.Is(err, errGone) && isPatient {
 				s.silence().note()
 			}
 		})
@@ -110,11 +112,12 @@ func (s *served) await(ctx context.Context, ended chan struct{}, w waiting) erro
 	s.mu.Lock()
 	silent := s.silent
 	s.mu.Unlock()
-	switch {
-	case s.c.g.downOf(s.name) != nil:
-		cause, _ := s.look(ctx)
-		return cause
-	case silent:
+	if s.c.g.downOf(s.name) != nil {
+		if cause, _ := s.look(ctx); cause != nil {
+			return cause
+		}
+	}
+	if silent {
 		return errSilent
 	}
 	err := s.watch(ctx, ended, w)

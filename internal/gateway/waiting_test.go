@@ -336,3 +336,30 @@ func TestKeptToolsAreEnoughForInitialize(t *testing.T) {
 		require.Equal(t, listPatience, took)
 	})
 }
+
+// A client that gives up before initialize is answered does not wait again.
+func TestClientThatGivesUpConnectsNextTime(t *testing.T) {
+	inFront(t, Config{}, true, func(w *world, slow *faults.Server) {
+		slow.Inject("initialize", faults.Delay(40*time.Second))
+		w.silent = 3
+		w.visits(3 * time.Second)
+		require.False(w, w.silences["slow"].was(), "it has other reasons")
+		w.visits(10 * time.Second)
+		took, said := w.raw().opens()
+		require.Equal(t, downPatience, took)
+		require.Contains(t, said, "tools")
+	})
+}
+
+// A client is told once which servers are left out.
+func TestServersThatAreLeftOutAreToldOnce(t *testing.T) {
+	inFront(t, Config{LeftOut: []string{"broken: no such file"}}, true, func(w *world, _ *faults.Server) {
+		r := w.raw()
+		r.open()
+		for _, method := range everyList {
+			r.list(method)
+			r.list(method)
+		}
+		require.Equal(t, 1, r.came()["notifications/message"])
+	})
+}

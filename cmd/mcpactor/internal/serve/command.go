@@ -117,6 +117,8 @@ func (cmd *Serve) config(p *cli.Program) (cfg gateway.Config, err error) {
 		return cfg, cli.Usagef("unknown flag %s", cmd.Server[0])
 	case cmd.Listen != "" && !isLocal(cmd.Listen):
 		return cfg, cli.Usagef("--listen: %q is not on this machine: use 127.0.0.1:PORT", cmd.Listen)
+	case cmd.Wait < 0:
+		return cfg, cli.Usagef("--wait: must not be negative")
 	case cmd.Config == "" && len(cmd.Server) == 0:
 		return cfg, cli.Usagef("give a URL, or a command after --, or --config FILE")
 	case cmd.Config != "" && len(cmd.Server) > 0:

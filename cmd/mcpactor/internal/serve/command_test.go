@@ -74,6 +74,7 @@ func TestCommandLineNamesWhatIsServed(t *testing.T) {
 	for want, args := range map[string][]string{
 		"give a URL, or a command":      {},
 		"not both":                      {"--config", file, "--", "npx"},
+		"--wait: must not be negative":  {"--wait=-1s", "--", "npx"},
 		"there is no server":            {"--share", "x", "--", "npx"},
 		"is for a server at a URL":      {"--header", "a=b", "--", "npx"},
 		"SERVE_TEST_NOTHING is not set": {"--header", "a=${SERVE_TEST_NOTHING}", "https://example.com"},

@@ -3,24 +3,25 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"sync/atomic"
 	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
 )
 
 // silence remembers that clients have waited for a server in vain, until it answers. It is kept with the lists, so that later
 // processes know.
 type silence struct {
-	store mcpbridge.Store // or nil
-	key   messages.Key    // of the record
-
-	noted atomic.Bool // without a store
+	store mcpbridge.Store
+	key   messages.Key // of the record
 }
 
-// newSilence returns the memory of a server. A server with another command or URL has another one.
+// newSilence returns the memory of a server, which ends with the process if store is nil. A server with another command or URL has another one.
 func newSilence(store mcpbridge.Store, srv mcpbridge.Server) *silence {
+	if store == nil {
+		store = new(resume.Memory)
+	}
 	srv.Auth, srv.HTTPClient, srv.PerKey, srv.ListClass = nil, nil, nil, nil // they belong to clients
 	class := srv.ClassOf(context.Background(), messages.Key{Server: srv.Name}, nil)
 	return &silence{store: store, key: mcpbridge.ListKey(srv.Name, "silence "+class)}
@@ -31,9 +32,6 @@ const storePatience = 2 * time.Second
 
 // was reports whether a client has waited in vain.
 func (s *silence) was() bool {
-	if s.store == nil {
-		return s.noted.Load()
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
 	defer cancel()
 	record, err := s.store.Load(ctx, s.key)
@@ -42,10 +40,6 @@ func (s *silence) was() bool {
 
 // note notes that a client has waited in vain.
 func (s *silence) note() {
-	s.noted.Store(true)
-	if s.store == nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
 	defer cancel()
 	s.store.Save(ctx, s.key, &mcpbridge.Record{List: json.RawMessage(`{}`)}) //nolint:errcheck // later clients wait for longer then
@@ -53,10 +47,6 @@ func (s *silence) note() {
 
 // end notes that the server has answered.
 func (s *silence) end() {
-	s.noted.Store(false)
-	if s.store == nil {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), storePatience)
 	defer cancel()
 	s.store.Delete(ctx, s.key) //nolint:errcheck // later clients wait for less long then

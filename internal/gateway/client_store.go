@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -12,9 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
-
-	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/messages"
 )
 
 const (
@@ -37,21 +33,21 @@ func (s *ClientStore) file(id string) string {
 // find returns the client with a session id, or nil.
 func (s *ClientStore) find(id string) (*record, error) { return readRecord(s.file(id)) }
 
+// errNoRecord is the error for a file that is no record.
+var errNoRecord = errors.New("it is no record of a client")
+
 // readRecord returns the client in a file, or nil if there is no such file.
 func readRecord(file string) (*record, error) {
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	r := new(record)
-	if err == nil {
-		err = json.Unmarshal(data, r)
-	}
-	if err == nil && r.Scope == "" {
-		err = fmt.Errorf("%s: it is no record of a client", file)
-	}
 	if err != nil {
 		return nil, err
+	}
+	r := new(record)
+	if json.Unmarshal(data, r) != nil || r.Scope == "" {
+		return nil, fmt.Errorf("%s: %w", file, errNoRecord)
 	}
 	return r, nil
 }
@@ -64,16 +60,14 @@ func (s *ClientStore) save(id string, data []byte) error {
 	return writeFile(s.file(id), data)
 }
 
-// remove forgets the client with a session id.
-func (s *ClientStore) remove(id string) error {
-	if err := os.Remove(s.file(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+// touch notes that the client with a session id has been there.
+func (s *ClientStore) touch(id string) {
+	now := time.Now()
+	os.Chtimes(s.file(id), now, now) //nolint:errcheck // it is forgotten earlier then
 }
 
-// sweep forgets clients that are away, if they have been so for too long, or are too many. It returns the scopes of the others.
-// here are the scopes of those that are not away.
+// sweep removes the records of clients that have been away for longer than maxAway, or are beyond the newest maxClients. It returns
+// the scopes of all remaining clients. here are the scopes of those that are not away.
 func (s *ClientStore) sweep(here map[string]bool, now time.Time) (known map[string]bool, err error) {
 	type away struct {
 		file, scope string
@@ -87,8 +81,12 @@ func (s *ClientStore) sweep(here map[string]bool, now time.Time) (known map[stri
 		if err != nil { // the client has just left
 			continue
 		}
+		r, err := readRecord(file)
+		if err != nil && !errors.Is(err, errNoRecord) {
+			return nil, err // or else its sessions would be nobody's
+		}
 		scope := ""
-		if r, err := readRecord(file); err == nil && r != nil {
+		if r != nil {
 			scope = r.Scope
 		}
 		if here[scope] {
@@ -107,28 +105,3 @@ func (s *ClientStore) sweep(here map[string]bool, now time.Time) (known map[stri
 	}
 	return known, err
 }
-
-// stores is the store of the supervisor: lists are kept in one, and all else in another.
-type stores struct{ lists, others mcpbridge.Store }
-
-// of returns the store for a key.
-func (s *stores) of(key messages.Key) mcpbridge.Store {
-	if mcpbridge.IsListKey(key) {
-		return s.lists
-	}
-	return s.others
-}
-
-func (s *stores) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
-	return s.of(key).Load(ctx, key)
-}
-
-func (s *stores) Save(ctx context.Context, key messages.Key, record *mcpbridge.Record) error {
-	return s.of(key).Save(ctx, key, record)
-}
-
-func (s *stores) Delete(ctx context.Context, key messages.Key) error {
-	return s.of(key).Delete(ctx, key)
-}
-
-func (s *stores) Keys(ctx context.Context) ([]messages.Key, error) { return s.others.Keys(ctx) }

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"time"
 
@@ -19,6 +20,7 @@ type record struct {
 	LogLevel string            `json:"logLevel,omitempty"` // that the client has set
 	Watched  map[string]string `json:"watched,omitempty"`  // the servers of the resources that it has subscribed to, by URI
 	State    map[string]uint64 `json:"state,omitempty"`    // the generations of the sessions that may have state of it, by server
+	Owed     map[string]bool   `json:"owed,omitempty"`     // by server, if it must be told that state is gone: whether a log message has said so
 }
 
 // note changes the record of a client, and keeps it if change reports that it has changed something.
@@ -45,26 +47,34 @@ func (c *client) release(forGood bool) {
 	c.keeping.Lock()
 	defer c.keeping.Unlock()
 	c.hasLeft = true
-	if !forGood || c.g.cfg.Clients == nil {
+	clients := c.g.cfg.Clients
+	if clients == nil {
 		return
 	}
-	if err := c.g.cfg.Clients.remove(c.ID); err != nil {
+	if !forGood {
+		clients.touch(c.ID)
+		return
+	}
+	if err := removeFile(clients.file(c.ID)); err != nil {
 		c.g.log.Warn().Str("scope", c.scope).Err(err).Msg("client was not forgotten")
 	}
 }
 
 // Return returns the handler of a client that has been away, also since before this process started, or nil if its id is not
-// known.
-func (g *Gateway) Return(from *mcpserver.Client) mcpserver.Handler {
+// known. It returns an error if that cannot be said now.
+func (g *Gateway) Return(from *mcpserver.Client) (mcpserver.Handler, error) {
 	if g.cfg.Clients == nil {
-		return nil
+		return nil, nil
 	}
 	known, err := g.cfg.Clients.find(from.ID)
 	if err != nil {
 		g.log.Warn().Err(err).Msg("client was not found")
+		if !errors.Is(err, errNoRecord) {
+			return nil, errors.New("what is kept of the session cannot be read: try again")
+		}
 	}
 	if known == nil {
-		return nil
+		return nil, nil
 	}
 	c := g.accept(from)
 	c.record, c.scope = *known, known.Scope
@@ -74,11 +84,12 @@ func (g *Gateway) Return(from *mcpserver.Client) mcpserver.Handler {
 	}
 	if err != nil {
 		g.log.Warn().Str("scope", c.scope).Err(err).Msg("client could not return")
-		return nil
+		return nil, nil
 	}
+	g.cfg.Clients.touch(from.ID)
 	c.initialized()
 	go c.catchUp(maps.Clone(known.Watched))
-	return c
+	return c, nil
 }
 
 // catchUp tells a client that has returned of what may have changed while nobody told it, and subscribes for it again.
@@ -86,9 +97,16 @@ func (c *client) catchUp(watched map[string]string) {
 	for _, changed := range []string{"tools", "prompts", "resources"} {
 		c.Notify("notifications/"+changed+"/list_changed", nil, nil)
 	}
+	for _, s := range c.servers {
+		go s.subscribeAgain(watched)
+	}
+}
+
+// subscribeAgain subscribes to the resources of the server that the client has watched.
+func (s *served) subscribeAgain(watched map[string]string) {
+	c := s.c
 	for uri, server := range watched {
-		s := c.server(server)
-		if s == nil { // it is no longer configured
+		if server != s.name || !c.watches(uri, server) { // the client may have unsubscribed meanwhile
 			continue
 		}
 		if _, err := c.g.do.Do(c.ctx, &messages.Subscribe{Header: s.header(24 * time.Hour), URI: uri}); err != nil {
@@ -116,8 +134,8 @@ func (g *Gateway) sweepClients(ctx context.Context) {
 	}
 }
 
-// sweep forgets old clients, and closes stored sessions that belong to no client. A client is stored before its sessions: so the
-// keys of sessions are listed first, and then the clients.
+// sweep forgets old clients, and closes stored sessions that belong to no client. A record is written before the client's first
+// session. So a session in the store, listed before the records are read, belongs to nobody if no record has its scope.
 func (g *Gateway) sweep(ctx context.Context) error {
 	keys, err := g.cfg.Sessions.Keys(ctx)
 	if err != nil {

@@ -184,6 +184,101 @@ func TestCallAndQuestionThatARestartHasEndedAreToldOf(t *testing.T) {
 	})
 }
 
+// A server that hangs after a restart does not keep clients from watching what others have. What a client has unsubscribed from
+// meanwhile is not subscribed to.
+func TestHungServerKeepsNoOtherFromBeingWatchedAgain(t *testing.T) {
+	overRestarts(t, "", false, func(r *restarts, e *faults.Server, _ *ClientStore) {
+		tools := faults.NewTools()
+		hung := faults.Local(tools.Handler)
+		defer tools.Close()
+		defer hung.Close()
+		r.cfg.Prefixed = true
+		r.cfg.Tools = append(r.cfg.Tools, toolset.Server{Name: "hung"})
+		r.cfg.Supervisor.Servers = append(r.cfg.Supervisor.Servers, remote("hung", hung))
+		r.startAgain()
+		one := r.visitor("one")
+		c := r.w.everybody()[0]
+		for i := range 8 {
+			for _, server := range []string{"s", "hung"} {
+				c.watch(fmt.Sprintf("file:///%s/%d", server, i), server)
+			}
+		}
+		heal := hung.Inject("resources/subscribe", faults.Hang())
+		r.startAgain()
+		one.says(2, "ping", "{}")
+		time.Sleep(10 * time.Second)
+		require.Equal(r, 8, e.Count("resources/subscribe"))
+		require.Equal(r, 1, hung.Count("resources/subscribe"))
+		c = r.w.everybody()[0]
+		for i := range 8 {
+			c.watch(fmt.Sprintf("file:///hung/%d", i), "")
+		}
+		heal()
+		require.NoError(r, hung.Restart())
+		time.Sleep(time.Minute)
+		require.LessOrEqual(r, hung.Count("resources/subscribe"), 2, "only the one that hung")
+		r.end()
+		r.w = nil
+	})
+}
+
+// A note that state is gone is said after a restart, if no result could have it before.
+func TestOwedNoteOutlivesARestart(t *testing.T) {
+	overRestarts(t, "", false, func(r *restarts, e *faults.Server, _ *ClientStore) {
+		one := r.visitor("one")
+		one.says(2, "tools/call", counts)
+		require.NoError(r, e.Restart())
+		plain := e.Inject("tools/call", jsonInNewSession())
+		require.Contains(r, one.says(4, "tools/call", counts), `{\"n\":1}`)
+		plain()
+		r.startAgain()
+		require.Contains(r, one.says(5, "tools/call", counts), "has a new session")
+		require.NotContains(r, one.says(6, "tools/call", counts), "Note")
+	})
+}
+
+// A visit of a client counts, also if it changes nothing.
+func TestVisitOfAClientIsNoted(t *testing.T) {
+	overRestarts(t, "", false, func(r *restarts, _ *faults.Server, clients *ClientStore) {
+		one := r.visitor("one")
+		visited := func() time.Time {
+			info, err := os.Stat(clients.file(one.session))
+			require.NoError(r, err)
+			return info.ModTime()
+		}
+		time.Sleep(5 * time.Minute)
+		r.startAgain()
+		time.Sleep(5 * time.Minute)
+		came := time.Now()
+		one.says(2, "ping", "{}")
+		require.WithinDuration(r, came, visited(), time.Minute)
+		time.Sleep(11 * time.Minute)
+		require.WithinDuration(r, came.Add(10*time.Minute), visited(), time.Minute)
+	})
+}
+
+// A client whose record cannot be read just now is told to try again. One whose record is none is not known.
+func TestClientWhoseRecordCannotBeReadTriesAgain(t *testing.T) {
+	overRestarts(t, "", false, func(r *restarts, _ *faults.Server, clients *ClientStore) {
+		one := r.visitor("one")
+		r.startAgain()
+		file := clients.file(one.session)
+		ping := func() int {
+			return one.send(r.Context(), http.MethodPost, `{"jsonrpc":"2.0","id":2,"method":"ping"}`, "")
+		}
+		require.NoError(r, os.Rename(file, file+".away"))
+		require.NoError(r, os.Mkdir(file, 0o700))
+		require.Equal(r, http.StatusServiceUnavailable, ping())
+		_, err := clients.sweep(map[string]bool{}, time.Now())
+		require.ErrorContains(r, err, file)
+		require.NoError(r, os.Remove(file))
+		require.NoError(r, os.WriteFile(file, []byte("{"), 0o600))
+		require.Equal(r, http.StatusNotFound, ping())
+		require.NoError(r, os.Rename(file+".away", file))
+		require.Equal(r, http.StatusOK, ping())
+	})
+}
+
 // A client that was silent for so long that its sessions were closed is still known.
 func TestClientThatWasSilentForLongReturns(t *testing.T) {
 	overRestarts(t, "", false, func(r *restarts, e *faults.Server, _ *ClientStore) {

@@ -26,11 +26,9 @@ type served struct {
 
 	leveling sync.Mutex // while the log level is set
 
-	mu       sync.Mutex
-	level    string // of its log messages, or "" if none was set
-	silent   bool   // it was waited for in vain
-	owesNote bool   // the client must be told that state is gone
-	isLogged bool   // it was told in a log message only
+	mu     sync.Mutex
+	level  string // of its log messages, or "" if none was set
+	silent bool   // it was waited for in vain
 }
 
 func newServed(c *client, tools toolset.Server) *served {

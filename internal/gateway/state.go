@@ -15,33 +15,34 @@ import (
 // have left in an earlier session, the client must be told. No state is gone if clients share the session, if all calls were of
 // tools that only read, or if the server keeps nothing for a session.
 func (s *served) leaves(generation uint64, tool string) {
-	s.c.mu.Lock()
-	at := s.c.record.State[s.name]
-	s.c.mu.Unlock()
-	if at >= generation || s.isShared() {
-		return
-	}
-	readsOnly := s.lists["tools/list"].readsOnly(tool)
-	if at == 0 && readsOnly {
+	if s.isShared() {
 		return
 	}
 	isGone := false
 	s.c.note(func(k *record) bool {
-		isGone = 0 < k.State[s.name] && k.State[s.name] < generation // another call may have noted it
-		switch {
-		case k.State == nil:
-			k.State = map[string]uint64{s.name: generation}
+		at := k.State[s.name]
+		if at >= generation {
+			return false
+		}
+		isGone = at > 0
+		switch readsOnly := s.lists["tools/list"].readsOnly(tool); {
 		case readsOnly:
 			delete(k.State, s.name)
-		default:
-			k.State[s.name] = max(generation, k.State[s.name])
+			return isGone
+		case k.State == nil:
+			k.State = map[string]uint64{}
 		}
+		k.State[s.name] = generation
 		return true
 	})
 	if isGone && !s.isStateless() {
-		s.mu.Lock()
-		s.owesNote = true
-		s.mu.Unlock()
+		s.c.note(func(k *record) bool {
+			if k.Owed == nil {
+				k.Owed = map[string]bool{}
+			}
+			k.Owed[s.name] = false
+			return true
+		})
 	}
 }
 
@@ -68,19 +69,27 @@ func (s *served) isStateless() bool {
 // tell returns the result of a tool, with a note for the model if state of the client is gone. Where code may read the result, as
 // it reads JSON, the note waits for a result that can have it, and a log message says it meanwhile.
 func (s *served) tell(r *mcpserver.Request, raw json.RawMessage) any {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.owesNote {
-		return raw
-	}
-	note := fmt.Sprintf("Note: server %q has a new session. State that it kept in the last one, such as a login or an open page, is gone.", s.name)
-	if noted := withNote(raw, note); noted != nil {
-		s.owesNote, s.isLogged = false, false
-		return noted
-	}
-	if !s.isLogged {
-		s.isLogged = true
+	var noted any
+	note, logs := "", false
+	s.c.note(func(k *record) bool {
+		isLogged, owed := k.Owed[s.name]
+		if !owed {
+			return false
+		}
+		note = fmt.Sprintf("Note: server %q has a new session. State that it kept in the last one, such as a login or an open page, is gone.", s.name)
+		if noted = withNote(raw, note); noted != nil {
+			delete(k.Owed, s.name)
+			return true
+		}
+		logs = !isLogged
+		k.Owed[s.name] = true
+		return logs
+	})
+	if logs {
 		s.c.Notify("notifications/message", &mcp.LoggingMessageParams{Level: "warning", Logger: "mcpactor", Data: note}, r.ID)
+	}
+	if noted != nil {
+		return noted
 	}
 	return raw
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -78,6 +79,23 @@ func TestNoteIsSaidWhereStateMayBeGone(t *testing.T) {
 	})
 }
 
+// jsonResult is a result that code may read.
+const jsonResult = `{"content":[{"type":"text","text":"{\"n\":1}"}]}`
+
+// jsonInNewSession answers calls with jsonResult, but for the first one, whose session the server has forgotten.
+func jsonInNewSession() faults.Fault {
+	var forgotten atomic.Bool
+	return func(w http.ResponseWriter, r *faults.Request, next http.Handler) {
+		if !forgotten.Swap(true) {
+			next.ServeHTTP(w, r.Request)
+			return
+		}
+		io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, r.ID, jsonResult)
+	}
+}
+
 // Code that reads a result as JSON can still do so. A log message says at once what the next text says.
 func TestNoteWaitsForAResultThatCanHaveIt(t *testing.T) {
 	overHTTP(t, nil, func(w *world, e *faults.Server, _ *faults.Tools) {
@@ -86,27 +104,13 @@ func TestNoteWaitsForAResultThatCanHaveIt(t *testing.T) {
 		call := func(id string) string {
 			return string(r.ask(`{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"count"}}`, id).Result)
 		}
-		first := ""
-		e.Inject("tools/call", faults.Times(1, func(rw http.ResponseWriter, req *faults.Request, next http.Handler) {
-			first = req.Session
-			next.ServeHTTP(rw, req.Request)
-		}))
 		require.Contains(w, call("1"), `"text":"1"`)
 		require.NoError(w, e.Restart())
-		const result = `{"content":[{"type":"text","text":"{\"n\":1}"}]}`
-		restore := e.Inject("tools/call", func(rw http.ResponseWriter, req *faults.Request, next http.Handler) {
-			if req.Session == first {
-				next.ServeHTTP(rw, req.Request)
-				return
-			}
-			io.Copy(io.Discard, req.Body)
-			rw.Header().Set("Content-Type", "application/json")
-			fmt.Fprintf(rw, `{"jsonrpc":"2.0","id":%s,"result":%s}`, req.ID, result)
-		})
-		require.Equal(w, result, call("2"))
+		restore := e.Inject("tools/call", jsonInNewSession())
+		require.Equal(w, jsonResult, call("2"))
 		said := r.await(func(m *mcpserver.Message) bool { return m.Method == "notifications/message" })
 		require.Contains(w, string(said.Params), "has a new session")
-		require.Equal(w, result, call("3"))
+		require.Equal(w, jsonResult, call("3"))
 		restore()
 		require.Contains(w, call("4"), "has a new session")
 		require.NotContains(w, call("5"), "new session")

@@ -72,13 +72,43 @@ func writeFile(file string, data []byte) error {
 	return err
 }
 
-// Delete removes the list of a key.
-func (s *ListStore) Delete(_ context.Context, key messages.Key) error {
-	if err := os.Remove(s.file(key)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+// removeFile removes a file, if there is one.
+func removeFile(file string) error {
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil
 }
 
+// Delete removes the list of a key.
+func (s *ListStore) Delete(_ context.Context, key messages.Key) error {
+	return removeFile(s.file(key))
+}
+
 // Keys returns nothing: nobody asks for the keys of lists.
 func (*ListStore) Keys(context.Context) ([]messages.Key, error) { return nil, nil }
+
+// stores is the store of the supervisor: lists are kept in one, and all else in another.
+type stores struct{ lists, others mcpbridge.Store }
+
+// of returns the store for a key.
+func (s *stores) of(key messages.Key) mcpbridge.Store {
+	if mcpbridge.IsListKey(key) {
+		return s.lists
+	}
+	return s.others
+}
+
+func (s *stores) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
+	return s.of(key).Load(ctx, key)
+}
+
+func (s *stores) Save(ctx context.Context, key messages.Key, record *mcpbridge.Record) error {
+	return s.of(key).Save(ctx, key, record)
+}
+
+func (s *stores) Delete(ctx context.Context, key messages.Key) error {
+	return s.of(key).Delete(ctx, key)
+}
+
+func (s *stores) Keys(ctx context.Context) ([]messages.Key, error) { return s.others.Keys(ctx) }

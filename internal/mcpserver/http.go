@@ -29,8 +29,8 @@ type HTTP struct {
 	// Accept makes the handler of a client.
 	Accept func(*Client) Handler
 	// Return makes the handler of a client that has been away, perhaps since before this process started, or returns nil if
-	// there is none with its ID. It may block. It may be nil: then nobody returns.
-	Return func(*Client) Handler
+	// there is none with its ID. An error says that this is not known now. It may block. It may be nil: then nobody returns.
+	Return func(*Client) (Handler, error)
 
 	mu     sync.Mutex
 	links  map[string]*httpLink // by the id of the session
@@ -150,12 +150,15 @@ func (e *HTTP) find(id string) (*httpLink, error) {
 			e.mu.Unlock()
 			return nil, nil
 		case l == nil:
-			l = e.add(id, e.Return)
+			l = e.add(id, func(c *Client) (h Handler) {
+				h, l.failure = e.Return(c)
+				return h
+			})
 		}
 		e.mu.Unlock()
 		if !l.isAccepted() {
 			e.remove(l)
-			return nil, nil
+			return nil, l.failure
 		}
 		if l.c.Context.Err() == nil {
 			return l, nil
@@ -294,6 +297,7 @@ func (e *HTTP) Close() {
 type httpLink struct {
 	id         string
 	isAccepted func() bool   // makes the client, once, and reports whether there is one
+	failure    error         // why there is none; set by isAccepted
 	c          *Client       // set by isAccepted
 	idle       *time.Timer   // ends the client
 	ending     sync.Once     // ends it

@@ -62,11 +62,11 @@ func TestClientThatIsLeavingReturnsAfterwards(t *testing.T) {
 			known[c.ID] = true
 			return &leaver{left: func(forGood bool) { known[c.ID] = !forGood }}
 		}
-		e := &HTTP{Accept: accept, Return: func(c *Client) Handler {
+		e := &HTTP{Accept: accept, Return: func(c *Client) (Handler, error) {
 			if !known[c.ID] {
-				return nil
+				return nil, nil
 			}
-			return accept(c)
+			return accept(c), nil
 		}}
 		var last atomic.Int32
 		post := func(id, method string) *httptest.ResponseRecorder {

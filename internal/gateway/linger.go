@@ -67,7 +67,7 @@ func (s *served) close() {
 	if s.isShared() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*closePatience)
+	ctx, cancel := context.WithTimeout(s.c.g.life, 2*closePatience) // Stop need not wait for it
 	defer cancel()
 	s.c.g.do.Do(ctx, &messages.CloseSession{Key: s.key(), Now: true}) //nolint:errcheck // the end of the scope closes it
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"testing"
@@ -361,5 +362,18 @@ func TestServersThatAreLeftOutAreToldOnce(t *testing.T) {
 			r.list(method)
 		}
 		require.Equal(t, 1, r.came()["notifications/message"])
+	})
+}
+
+// A server that stops being down just when a client asks is waited for: the client has not left.
+func TestServerThatIsDownNoLongerIsWaitedFor(t *testing.T) {
+	inFront(t, Config{}, false, func(w *world, _ *faults.Server) {
+		w.raw().opens()
+		s := w.everybody()[0].server("slow")
+		for range 20 {
+			w.noteDown("slow", errors.New("it is down"))
+			go w.noteDown("slow", nil)
+			require.Error(t, s.await(w.Context(), make(chan struct{}), shortWait))
+		}
 	})
 }

@@ -1,9 +1,12 @@
 package tests
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
@@ -246,6 +249,10 @@ func TestListWithAnOddCursorIsIncomplete(t *testing.T) {
 		"empty, at the end":      {map[string]string{"": page("", "a"), "empty": page("", "a")}, "a", ""},
 		"empty, after a page":    {map[string]string{"": page("2", "a"), "2": page("", "b"), "empty": page("2", "a")}, "a b", ""},
 		"empty, and refused":     {map[string]string{"": page("", "a")}, "a", ""},
+		"empty, in any order":    {map[string]string{"": page("", "a", "b"), "empty": page("", "b", "a")}, "a b", ""},
+		"empty, with _meta":      {map[string]string{"": page("", "a"), "empty": strings.Replace(page("", "a"), "{", `{"_meta":{"at":2},`, 1)}, "a", ""},
+		"empty, then nothing":    {map[string]string{"": page("", "a"), "empty": page("")}, "a", ""},
+		"of pages with nothing":  {map[string]string{"": page("2"), "2": page("3"), "3": page("-", "a")}, "a", ""},
 		"a number":               {map[string]string{"": strings.Replace(page("2", "a"), `"2"`, `2`, 1)}, "a", "the cursor on page 1 is no text"},
 		"null":                   {map[string]string{"": strings.Replace(page("2", "a"), `"2"`, `null`, 1)}, "a", ""},
 		"that is another always": {nil, "", "more than 1000 pages"},
@@ -269,6 +276,61 @@ func TestListWithAnOddCursorIsIncomplete(t *testing.T) {
 		})
 	}
 }
+
+// The pages before an empty cursor are not lost, whatever the server answers to it. A refusal is the end of the list, and any other
+// failure is named.
+func TestPagesBeforeAnEmptyCursorAreKept(t *testing.T) {
+	failure := func(id string, code int) string {
+		return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":"it is down"}}`, id, code)
+	}
+	for name, c := range map[string]struct {
+		status     int
+		body       string // ID stands for the id
+		incomplete string
+	}{
+		"invalid params":            {200, failure("ID", -32602), ""},
+		"400":                       {400, failure("ID", -32000), ""},
+		"400 with a null id":        {400, failure("null", -32000), ""},
+		"400 without a body":        {400, "", ""},
+		"422":                       {422, "", ""},
+		"500":                       {500, "", "500"},
+		"429":                       {429, "", "429"},
+		"an error":                  {200, failure("ID", -32603), "it is down"},
+		"null":                      {200, `{"jsonrpc":"2.0","id":ID,"result":null}`, "the result is null"},
+		"no list":                   {200, `{"jsonrpc":"2.0","id":ID,"result":{"tools":5}}`, "page 2"},
+		"an odd page, as the first": {200, `{"jsonrpc":"2.0","id":ID,"result":` + oddPage + `}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var s oddtest.Server
+			s.Pages(map[string]string{"": oddPage})
+			web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, _ := io.ReadAll(r.Body)
+				if !strings.Contains(string(body), `"cursor":""`) {
+					r.Body = io.NopCloser(bytes.NewReader(body))
+					s.ServeHTTP(w, r)
+					return
+				}
+				var request struct{ ID json.RawMessage }
+				json.Unmarshal(body, &request) //nolint:errcheck // it is JSON
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(c.status)
+				io.WriteString(w, strings.Replace(c.body, "ID", string(request.ID), 1)) //nolint:errcheck // the test fails
+			}))
+			defer web.Close()
+			withOdd(t, func(string) mcpbridge.Server { return oddOverHTTP(web.URL) }, func(_ *oddtest.Server, sup *supervisor.Supervisor) {
+				reply, err := sup.Client().ListTools(t.Context(), "s", "x")
+				require.NoError(t, err)
+				require.Len(t, reply.Result.Tools, 1)
+				require.Equal(t, []string{`tools[0] ("a").title is a number, and was left out`}, reply.Odd)
+				require.Contains(t, reply.Incomplete, c.incomplete)
+				require.Equal(t, c.incomplete == "", reply.Incomplete == "", reply.Incomplete)
+			})
+		})
+	}
+}
+
+// oddPage is a page that names an empty cursor, with an odd title.
+const oddPage = `{"tools":[{"name":"a","title":5,"inputSchema":{"type":"object"}}],"nextCursor":""}`
 
 // page is a page of tools, and the cursor of the next one, or "-" for none.
 func page(next string, names ...string) string {

@@ -16,7 +16,9 @@ import (
 // caller runs operations with the SDK.
 type caller struct {
 	cs       *mcp.ClientSession
-	maxBytes int // of all pages of a list together
+	maxBytes int  // of all pages of a list together
+	isModern bool // the protocol is 2026-07-28 or later
+	explain  func(ctx context.Context, ex *wire.Exchange, err error) *mcpbridge.Error
 }
 
 // run runs one operation. Operations that the bridge itself takes part in are not known here.
@@ -60,47 +62,46 @@ func (c caller) run(ctx context.Context, op messages.Operation) (messages.Result
 }
 
 // list runs an operation whose answer comes in pages.
-func (c caller) list(ctx context.Context, op messages.Operation) (messages.Result, error) {
-	cs, ex := c.cs, wire.ExchangeOf(ctx)
+func (c caller) list(ctx context.Context, op messages.Operation) (result messages.Result, err error) {
+	var incomplete string
 	switch op.(type) {
 	case *messages.ListTools:
 		all := &mcp.ListToolsResult{Tools: []*mcp.Tool{}}
-		incomplete, err := pages(ex, c.maxBytes, func(cursor string) (*mcp.ListToolsResult, error) {
-			return cs.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
-		}, func(page *mcp.ListToolsResult) {
-			all.Meta, all.Tools = page.Meta, append(all.Tools, page.Tools...)
-			all.Cacheable = narrower(all.Cacheable, page.Cacheable)
-		}, func(page *mcp.ListToolsResult) string { return page.NextCursor })
-		return &messages.ToolList{Receipt: messages.Receipt{Incomplete: incomplete}, Result: all}, err
+		result = &messages.ToolList{Result: all}
+		incomplete, err = pages(ctx, c, all, func(cursor string) (*mcp.ListToolsResult, error) {
+			return c.cs.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		}, func(r *mcp.ListToolsResult) page[*mcp.Tool] {
+			return page[*mcp.Tool]{&r.Meta, &r.Cacheable, &r.Tools, &r.NextCursor}
+		})
 	case *messages.ListResources:
 		all := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}}
-		incomplete, err := pages(ex, c.maxBytes, func(cursor string) (*mcp.ListResourcesResult, error) {
-			return cs.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
-		}, func(page *mcp.ListResourcesResult) {
-			all.Meta, all.Resources = page.Meta, append(all.Resources, page.Resources...)
-			all.Cacheable = narrower(all.Cacheable, page.Cacheable)
-		}, func(page *mcp.ListResourcesResult) string { return page.NextCursor })
-		return &messages.ResourceList{Receipt: messages.Receipt{Incomplete: incomplete}, Result: all}, err
+		result = &messages.ResourceList{Result: all}
+		incomplete, err = pages(ctx, c, all, func(cursor string) (*mcp.ListResourcesResult, error) {
+			return c.cs.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
+		}, func(r *mcp.ListResourcesResult) page[*mcp.Resource] {
+			return page[*mcp.Resource]{&r.Meta, &r.Cacheable, &r.Resources, &r.NextCursor}
+		})
 	case *messages.ListResourceTemplates:
 		all := &mcp.ListResourceTemplatesResult{ResourceTemplates: []*mcp.ResourceTemplate{}}
-		incomplete, err := pages(ex, c.maxBytes, func(cursor string) (*mcp.ListResourceTemplatesResult, error) {
-			return cs.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
-		}, func(page *mcp.ListResourceTemplatesResult) {
-			all.Meta, all.ResourceTemplates = page.Meta, append(all.ResourceTemplates, page.ResourceTemplates...)
-			all.Cacheable = narrower(all.Cacheable, page.Cacheable)
-		}, func(page *mcp.ListResourceTemplatesResult) string { return page.NextCursor })
-		return &messages.ResourceTemplateList{Receipt: messages.Receipt{Incomplete: incomplete}, Result: all}, err
+		result = &messages.ResourceTemplateList{Result: all}
+		incomplete, err = pages(ctx, c, all, func(cursor string) (*mcp.ListResourceTemplatesResult, error) {
+			return c.cs.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
+		}, func(r *mcp.ListResourceTemplatesResult) page[*mcp.ResourceTemplate] {
+			return page[*mcp.ResourceTemplate]{&r.Meta, &r.Cacheable, &r.ResourceTemplates, &r.NextCursor}
+		})
 	case *messages.ListPrompts:
 		all := &mcp.ListPromptsResult{Prompts: []*mcp.Prompt{}}
-		incomplete, err := pages(ex, c.maxBytes, func(cursor string) (*mcp.ListPromptsResult, error) {
-			return cs.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
-		}, func(page *mcp.ListPromptsResult) {
-			all.Meta, all.Prompts = page.Meta, append(all.Prompts, page.Prompts...)
-			all.Cacheable = narrower(all.Cacheable, page.Cacheable)
-		}, func(page *mcp.ListPromptsResult) string { return page.NextCursor })
-		return &messages.PromptList{Receipt: messages.Receipt{Incomplete: incomplete}, Result: all}, err
+		result = &messages.PromptList{Result: all}
+		incomplete, err = pages(ctx, c, all, func(cursor string) (*mcp.ListPromptsResult, error) {
+			return c.cs.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
+		}, func(r *mcp.ListPromptsResult) page[*mcp.Prompt] {
+			return page[*mcp.Prompt]{&r.Meta, &r.Cacheable, &r.Prompts, &r.NextCursor}
+		})
+	default:
+		return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: fmt.Sprintf("operation %T is not known here", op)}
 	}
-	return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: fmt.Sprintf("operation %T is not known here", op)}
+	result.GetReceipt().Incomplete = incomplete
+	return result, err
 }
 
 // narrower returns for how long, and for whom, both of two parts of a list may be kept. A part without a ttlMs says nothing

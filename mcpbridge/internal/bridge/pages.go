@@ -1,11 +1,12 @@
 package bridge
 
 import (
-	"crypto/sha256"
+	"context"
 	"encoding/json"
 	"fmt"
-	"hash"
+	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -19,40 +20,74 @@ import (
 // maxPages bounds a list whose cursors are all different.
 const maxPages = 1000
 
-// pages gets one page after the other until there are no more. add adds a page to the result, and next returns the cursor of the
-// next one. All pages together may have limit bytes of JSON. A single page was bounded when it was read.
+// page has the parts that pages of all lists have.
+type page[T any] struct {
+	meta   *mcp.Meta
+	caches *mcp.Cacheable
+	things *[]T
+	next   *string // the cursor of the next page
+}
+
+// add adds what is on another page.
+func (p page[T]) add(other page[T]) {
+	*p.meta, *p.things, *p.caches = *other.meta, append(*p.things, *other.things...), narrower(*p.caches, *other.caches)
+}
+
+// names names what is on the page, in any order.
+func (p page[T]) names() string {
+	var names []string
+	for _, thing := range *p.things {
+		switch thing := any(thing).(type) {
+		case *mcp.Tool:
+			names = append(names, thing.Name)
+		case *mcp.Prompt:
+			names = append(names, thing.Name)
+		case *mcp.Resource:
+			names = append(names, thing.URI)
+		case *mcp.ResourceTemplate:
+			names = append(names, thing.URITemplate)
+		}
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("%q", names)
+}
+
+// pages gets one page after the other, and adds them to all, until there are no more. of returns the parts of a page. All pages
+// together may have c.maxBytes bytes of JSON. A single page was bounded when it was read.
 //
 // If the server does not say how to get all pages, pages returns why the list is incomplete. An empty cursor is a cursor: protocol
-// 2026-07-28 says so. Many servers of earlier protocols end a list with one: then they refuse it, or answer with a page that has
-// come before.
-func pages[R any](ex *wire.Exchange, limit int, get func(cursor string) (R, error), add func(R), next func(R) (cursor string)) (incomplete string, err error) {
-	asked, seen, size := map[string]bool{}, map[[sha256.Size]byte]bool{}, 0
+// 2026-07-28 says so. Many servers of earlier protocols end a list with one. They refuse it, or answer with a page that has come
+// before. Whatever else such a server does with the cursor, it has listed what is on the pages before.
+func pages[R, T any](ctx context.Context, c caller, all R, get func(cursor string) (R, error), of func(R) page[T]) (incomplete string, err error) {
+	ex, whole := wire.ExchangeOf(ctx), of(all)
+	asked, seen, size := map[string]bool{}, map[string]bool{}, 0
 	for cursor, n := "", 1; ; n++ {
-		page, err := get(cursor)
-		if _, refused := ex.Outcome(); err != nil && refused && cursor == results.EmptyCursor {
-			return "", nil
+		result, err := get(cursor)
+		if err != nil && cursor == results.EmptyCursor {
+			return c.afterEmptyCursor(ex, n, err), nil
 		}
 		if err != nil {
 			return "", err
 		}
-		before := cursor
-		if cursor = next(page); cursor == "" && n == 1 {
-			add(page)
+		its, before := of(result), cursor
+		if cursor = *its.next; cursor == "" && n == 1 {
+			whole.add(its)
 			return "", nil
 		}
-		bytes, sum := measure(page)
-		if seen[sum] {
-			ex.DropKept()
-			if before == results.EmptyCursor {
-				return "", nil
-			}
+		names, isEmpty := its.names(), len(*its.things) == 0
+		switch {
+		case before == results.EmptyCursor && (seen[names] || isEmpty && cursor == before):
+			ex.DropLast()
+			return "", nil
+		case seen[names]:
+			ex.DropLast()
 			return fmt.Sprintf("page %d is one that has come before", n), nil
 		}
-		add(page)
-		seen[sum], size = true, size+bytes
+		whole.add(its)
+		seen[names], size = !isEmpty, size+sizeOf(result)
 		switch {
-		case size > limit:
-			return "", &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: fmt.Sprintf("the server's list has more than %d bytes (maxResult) on its first %d pages", limit, n)}
+		case size > c.maxBytes:
+			return "", &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: fmt.Sprintf("the server's list has more than %d bytes (maxResult) on its first %d pages", c.maxBytes, n)}
 		case cursor == "":
 			return "", nil
 		case cursor == results.OddCursor:
@@ -66,27 +101,34 @@ func pages[R any](ex *wire.Exchange, limit int, get func(cursor string) (R, erro
 	}
 }
 
-// measure returns the size of a page as JSON, and its hash. On the wire it had the same size, apart from
+// afterEmptyCursor returns why a list is incomplete whose page n, the one with an empty cursor, has failed with err. Before
+// protocol 2026-07-28, a list that ends with an empty cursor is complete if the server refuses the cursor.
+func (c caller) afterEmptyCursor(ex *wire.Exchange, n int, err error) (incomplete string) {
+	e := c.explain(ex, ex, err)
+	isRefusal := e.Code == rpc.CodeInvalidParams || e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity
+	if isRefusal && !c.isModern {
+		return ""
+	}
+	return fmt.Sprintf("page %d, which has an empty cursor, failed: %s", n, e.Detail)
+}
+
+// sizeOf returns the size of a page as JSON. On the wire it had the same size, apart from
 // spaces and from fields that the SDK does not know.
-func measure(page any) (size int, sum [sha256.Size]byte) {
-	s := sized{Hash: sha256.New()}
-	e := json.NewEncoder(&s)
+func sizeOf(page any) int {
+	var size counter
+	e := json.NewEncoder(&size)
 	e.SetEscapeHTML(false)
 	e.Encode(page) //nolint:errcheck // it was JSON
-	s.Sum(sum[:0])
-	return s.size, sum
+	return int(size)
 }
 
-// sized is a hash that knows the size of what is written to it.
-type sized struct {
-	hash.Hash
-	size int
-}
+// counter counts what is written to it.
+type counter int
 
-// Write counts and hashes data.
-func (s *sized) Write(data []byte) (int, error) {
-	s.size += len(data)
-	return s.Hash.Write(data)
+// Write counts data.
+func (c *counter) Write(data []byte) (int, error) {
+	*c += counter(len(data))
+	return len(data), nil
 }
 
 // withEmptyCursor returns the parameters of a list request that asks for the page with an empty cursor, or nil for

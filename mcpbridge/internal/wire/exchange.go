@@ -68,12 +68,13 @@ type Exchange struct {
 	failure  error            // the error in that response, if it is one
 	refusal  *mcpbridge.Error // the last thing that came in place of a response
 
-	wanted bool              // the exchange takes the result of the last request
-	copies bool              // the exchange keeps the result of the last request, which the SDK gets
-	result json.RawMessage   // the result that was taken, or nil
-	params json.RawMessage   // of the last request, if the SDK sends it without them
-	kept   []json.RawMessage // results that the operation wants as they came
-	odd    []string          // parts of its results that were left out or replaced
+	wanted  bool              // the exchange takes the result of the last request
+	copies  bool              // the exchange keeps the result of the last request, which the SDK gets
+	result  json.RawMessage   // the result that was taken, or nil
+	params  json.RawMessage   // of the last request, if the SDK sends it without them
+	kept    []json.RawMessage // results that the operation wants as they came
+	odd     []string          // parts of its results that were left out or replaced
+	lastOdd int               // how many of them are of the last result
 
 	resumptions int // attempts to resume a stream that broke off
 
@@ -186,7 +187,7 @@ func (ex *Exchange) Params() json.RawMessage {
 func (ex *Exchange) Restart() {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	ex.sent, ex.handedOver, ex.unprocessed, ex.kept, ex.odd = false, false, false, nil, nil
+	ex.sent, ex.handedOver, ex.unprocessed, ex.kept, ex.odd, ex.lastOdd = false, false, false, nil, nil, 0
 	ex.accepted, ex.earlier, ex.begun, ex.answered, ex.refusal = false, false, false, false, nil
 }
 
@@ -322,18 +323,19 @@ func (ex *Exchange) Kept() []json.RawMessage {
 	return ex.kept
 }
 
-// DropKept drops the last result that was kept, if there is one.
-func (ex *Exchange) DropKept() {
-	ex.mu.Lock()
-	defer ex.mu.Unlock()
-	ex.kept = ex.kept[:max(0, len(ex.kept)-1)]
-}
-
-// NoteOdd notes parts of a result that were left out or replaced.
+// NoteOdd notes parts of the last result that were left out or replaced.
 func (ex *Exchange) NoteOdd(parts []string) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	ex.odd = append(ex.odd, parts...)
+	ex.odd, ex.lastOdd = append(ex.odd, parts...), len(parts)
+}
+
+// DropLast drops what was kept and noted of the last result.
+func (ex *Exchange) DropLast() {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.kept, ex.odd = ex.kept[:max(0, len(ex.kept)-1)], ex.odd[:len(ex.odd)-ex.lastOdd]
+	ex.lastOdd = 0
 }
 
 // Odd returns the parts that were noted.

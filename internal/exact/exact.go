@@ -65,8 +65,8 @@ func decimal(text string) (digits string, exponent int) {
 // maxDigits is how many digits a float64 always holds.
 const maxDigits = 15
 
-// IsNeeded reports whether JSON may have a number that a float64 does not hold, but that a decoder accepts. It looks at few
-// bytes, and takes some texts for numbers.
+// IsNeeded reports whether JSON may have a number that a float64 does not hold, but that a decoder accepts. It inspects
+// only every 16th byte. Digits inside a string may make it return true.
 func IsNeeded(raw []byte) bool {
 	for at := maxDigits; at < len(raw); at += maxDigits + 1 { // a longer number has one of these bytes
 		if !isDigit(raw[at]) {
@@ -116,7 +116,7 @@ func Decodable(raw []byte) []byte {
 	})
 }
 
-// Restore sets what is of no certain type in a value that was decoded from JSON, to what [Value] makes of it.
+// Restore replaces each value of type any, in a value that was decoded from raw, with what [Value] decodes there.
 func Restore(value any, raw []byte) error {
 	from, err := Value(raw)
 	restore(reflect.ValueOf(value), from)

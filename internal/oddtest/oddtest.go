@@ -106,6 +106,15 @@ func (o Odd) IsShown(result string, remarks []string) bool {
 	return strings.Contains(result, o.Value)
 }
 
+// IsNoList reports whether the odd value stands in place of the list that was asked for.
+func (o Odd) IsNoList() bool {
+	switch o.Path {
+	case "tools", "prompts", "resources", "resourceTemplates", "contents", "messages":
+		return o.Value != "null" && o.Value != "{}" && o.Value[0] != '['
+	}
+	return false
+}
+
 // forms are the bytes of the encodings in the usual form.
 var forms = []string{"MDAwPj8/", "MDAwPj8", "TUQ=", "BQ=="}
 

@@ -21,18 +21,37 @@ import (
 	"github.com/mcpactor/mcpactor/internal/wellformed"
 )
 
-// mender changes a result so that it can be decoded. It replaces what says the same in another form, such as base64 without
+// mender changes a result so that it can be decoded. It rewrites values that have another form, such as base64 without
 // padding. It shows a content that it cannot read as text, and leaves out any other part that it cannot read.
 type mender struct {
 	odd   []string // what was replaced by text or left out
 	fatal bool     // a strict member cannot be read
+	left  int      // how much work is left for elements of lists, in bytes
+	inner bool     // it mends the parts of a content
 }
+
+const (
+	// leastWork is how much work there is for a small result, in bytes.
+	leastWork = 8 << 20
+	// elementWork is what an element costs beside its own bytes.
+	elementWork = 4 << 10
+)
 
 // maxOdd bounds how many odd parts are named.
 const maxOdd = 100
 
-// strict are the members of a result that decide what becomes of the call. Without one of them, the result is lost.
-var strict = map[string]bool{"resultType": true, "inputRequests": true, "requestState": true}
+// strict are the members of a result that decide what becomes of the call, and the lists that were asked for. Without one of
+// them, the result is lost.
+var strict = map[string]bool{
+	"resultType": true, "inputRequests": true, "requestState": true,
+	"tools": true, "prompts": true, "resources": true, "resourceTemplates": true, "contents": true, "messages": true,
+}
+
+// alone are the elements that may stand in place of a list, each with a member that tells it from other objects.
+var alone = map[reflect.Type]string{
+	reflect.TypeFor[*mcp.Tool](): "name", reflect.TypeFor[*mcp.Prompt](): "name", reflect.TypeFor[*mcp.Resource](): "uri",
+	reflect.TypeFor[*mcp.ResourceTemplate](): "uriTemplate", reflect.TypeFor[*mcp.ResourceContents](): "uri", reflect.TypeFor[*message](): "content",
+}
 
 // identifying are the members without which a thing is left out: nobody could ask for it.
 var identifying = map[reflect.Type]string{
@@ -47,7 +66,7 @@ var essential = map[string]string{
 
 // mend returns a result of this type that can be decoded, and what is odd about it. It returns nil if there is none.
 func mend(raw json.RawMessage, of reflect.Type) (mended json.RawMessage, odd []string) {
-	var m mender
+	m := mender{left: leastWork + 2*len(raw)}
 	if raw = bytes.TrimSpace(raw); of == reflect.TypeFor[callWire]() && len(raw) > 0 && raw[0] != '{' { // it is a content itself
 		m.say("the result", raw, "is shown as its content")
 		raw = slices.Concat([]byte(`{"content":`), raw, []byte("}"))
@@ -136,8 +155,12 @@ func (m *mender) object(at string, raw json.RawMessage, of reflect.Type, needed 
 			m.fatal = m.fatal || strict[name]
 			delete(members, name)
 			as, instead, became := insteadOf(of, name, value)
-			if instead != nil && members[as] == nil {
+			switch {
+			case instead == nil:
+			case members[as] == nil:
 				members[as] = instead
+			default:
+				became = leftOut
 			}
 			if as != "nextCursor" { // the list says so
 				m.say(at+"."+name, value, became)
@@ -154,12 +177,26 @@ func insteadOf(of reflect.Type, name string, value json.RawMessage) (as string, 
 	case name == "nextCursor":
 		instead, _ = json.Marshal(OddCursor)
 		return name, instead, ""
-	case name == "isError" && (strings.EqualFold(string(value), `"true"`) || string(value) == "1"):
-		return name, json.RawMessage("true"), "is read as true"
+	case name == "isError":
+		instead = strconv.AppendBool(nil, isTrue(value))
+		return name, instead, "is read as " + string(instead)
 	case of == reflect.TypeFor[mcp.ResourceContents]() && (name == "blob" || name == "text"):
 		return "text", shown(name, value), "is shown as text"
 	}
-	return "", nil, "was left out"
+	return "", nil, leftOut
+}
+
+const leftOut = "was left out"
+
+// isTrue reports whether a value that is no boolean stands for true: a tool that has failed must not seem to have succeeded.
+func isTrue(value json.RawMessage) bool {
+	var text string
+	if json.Unmarshal(value, &text) == nil {
+		text = strings.ToLower(strings.TrimSpace(text))
+		return text != "" && text != "0" && text != "false"
+	}
+	number, err := strconv.ParseFloat(string(value), 64)
+	return err != nil || number != 0
 }
 
 // fieldsOfJSON returns the types of the fields of a struct by their names in JSON.
@@ -173,30 +210,76 @@ func fieldsOfJSON(of reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// list returns a list whose elements can be decoded into a type, without those that cannot be. A content alone is a list.
+// list returns a list whose elements can be decoded into a type, without those that cannot be. Some elements may stand alone.
+// When there is no work left, elements that cannot be decoded as they are count as odd together.
 func (m *mender) list(at string, raw json.RawMessage, of reflect.Type) (json.RawMessage, bool) {
 	var list []json.RawMessage
 	if err := json.Unmarshal(raw, &list); err != nil {
-		if of != reflect.TypeFor[*content]() {
+		var isOne bool
+		if list, isOne = oneOf(raw, of); !isOne {
 			return nil, false
 		}
-		list = []json.RawMessage{raw}
 	}
-	fitting := []json.RawMessage{}
+	fitting, rest := make([]json.RawMessage, 0, len(list)), 0
 	for i, one := range list {
+		if isUsual(one, of) {
+			fitting = append(fitting, one)
+			continue
+		}
+		if m.left -= elementWork + len(one); m.left < 0 {
+			rest++
+			continue
+		}
 		place := fmt.Sprintf("%s[%d]", at, i)
 		if name := nameIn(one); name != "" {
 			place += fmt.Sprintf(" (%.100q)", name)
 		}
 		its, ok := m.fit(place, one, of)
 		if !ok || string(its) == "null" || !decodes(its, of) {
-			m.say(place, one, "was left out")
+			m.say(place, one, leftOut)
 			continue
 		}
 		fitting = append(fitting, its)
 	}
+	if rest > 0 {
+		m.say(at, raw, fmt.Sprintf("%d of its elements were left out", rest))
+	}
+	if rest > 0 && of == reflect.TypeFor[*content]() {
+		fitting = append(fitting, fmt.Appendf(nil, `{"type":"text","text":"[%d more contents that cannot be read]"}`, rest))
+	}
 	mended, err := json.Marshal(fitting)
 	return mended, err == nil
+}
+
+// oneOf returns a list that has a value as its only element. An empty object is an empty list: some languages do not
+// distinguish them.
+func oneOf(raw json.RawMessage, of reflect.Type) (list []json.RawMessage, is bool) {
+	if of == reflect.TypeFor[*content]() {
+		return []json.RawMessage{raw}, true
+	}
+	var members map[string]json.RawMessage
+	needed, is := alone[of]
+	switch {
+	case !is || json.Unmarshal(raw, &members) != nil:
+		return nil, false
+	case len(members) == 0:
+		return nil, true
+	}
+	return []json.RawMessage{raw}, members[needed] != nil
+}
+
+// isUsual reports whether an element of a list can be decoded as it is. It may be false for one that can be.
+func isUsual(one json.RawMessage, of reflect.Type) bool {
+	switch {
+	case bytes.Contains(one, []byte("null")):
+		return false
+	case of != reflect.TypeFor[*content]():
+		return decodes(one, of)
+	case bytes.Contains(one, []byte(`"content"`)): // the JSON library takes quadratic time for contents in contents
+		return false
+	}
+	var c content
+	return Parse(one, &c) == nil && c.decoded() != nil
 }
 
 // nameIn returns the name of a thing that is listed, or its URI.
@@ -219,10 +302,11 @@ func (m *mender) content(at string, raw json.RawMessage) json.RawMessage {
 	var kind struct {
 		Type string `json:"type"`
 	}
-	if needed := ""; Parse(raw, &kind) == nil && essential[kind.Type] != "" {
-		needed = essential[kind.Type]
-		inner := mender{odd: m.odd}
+	if Parse(raw, &kind) == nil && essential[kind.Type] != "" && !(m.inner && kind.Type == "tool_result") { // which does not nest
+		needed := essential[kind.Type]
+		inner := mender{odd: m.odd, left: m.left, inner: true}
 		mended, ok := inner.object(at, raw, reflect.TypeFor[content](), needed)
+		m.left = inner.left
 		if ok && decodes(slices.Concat([]byte(`{"content":[`), mended, []byte("]}")), reflect.TypeFor[mcp.CallToolResult]()) {
 			m.odd = inner.odd
 			return mended

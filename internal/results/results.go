@@ -58,12 +58,12 @@ const (
 // Decode returns the result of a request with this method. raw is the JSON of the result. It is not kept and not changed.
 // Decode may be called by several goroutines.
 //
-// The result equals what the SDK decodes, except for three things: a number that a float64 does not hold is a [json.Number] where
-// any value is allowed; no list has null as an element; and NextCursor may be [EmptyCursor] or [OddCursor]. What the SDK cannot
-// decode is mended: odd names what was left out or replaced.
+// A result that the SDK can decode is decoded to the same value, with three exceptions: a number that a float64 does not hold is
+// a [json.Number] where any value is allowed; there is no null among the things of a list; and NextCursor may be [EmptyCursor] or
+// [OddCursor]. A result that the SDK cannot decode is mended: odd names what was left out or replaced.
 //
 // It is an error if the method is not one that [Knows] knows, if raw is no result at all, or if a member cannot be read that
-// decides what becomes of the call. It is that of the SDK, or a [guard.Panic] where the SDK panics.
+// decides what becomes of the call, or that is the list that was asked for. It is that of the SDK, or a [guard.Panic] where the SDK panics.
 func Decode(method string, raw []byte) (result mcp.Result, odd []string, err error) {
 	of := decoders[method]
 	if of == nil {

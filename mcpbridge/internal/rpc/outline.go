@@ -3,7 +3,7 @@ package rpc
 const (
 	// maxOutline bounds the members of an outline, in bytes.
 	maxOutline = 4 << 10
-	// maxOutlineText bounds a string in it.
+	// maxOutlineText bounds a string in it. A longer one is empty.
 	maxOutlineText = 256
 )
 
@@ -12,31 +12,33 @@ const (
 type outline struct {
 	data     []byte
 	depth    int
-	text     int // the length of the string so far
+	begin    int // the offset in data of the string
 	inString bool
+	isLong   bool // the string is too long
 	escaped  bool
 }
 
 // add adds the next bytes of the object, and reports whether the outline has grown.
 func (o *outline) add(data []byte) (grown bool) {
-	before := len(o.data)
 	for _, c := range data {
 		outer := o.depth <= 1
 		switch {
 		case o.inString:
-			o.text++
+			if !o.isLong && len(o.data)-o.begin > maxOutlineText {
+				o.data, o.isLong = o.data[:o.begin], true
+			}
 			o.inString = o.escaped || c != '"'
 			o.escaped = !o.escaped && c == '\\'
 		case c == '"':
-			o.inString, o.text = true, 0
+			o.inString, o.isLong, o.begin = true, false, len(o.data)+1
 		case c == '{' || c == '[':
 			o.depth++
 		case c == '}' || c == ']':
 			o.depth--
 		}
-		if (outer || o.depth <= 1) && len(o.data) < maxOutline && (o.text < maxOutlineText || !o.inString) {
-			o.data = append(o.data, c)
+		if (outer || o.depth <= 1) && len(o.data) < maxOutline && !(o.inString && o.isLong) {
+			o.data, grown = append(o.data, c), true
 		}
 	}
-	return len(o.data) > before
+	return grown
 }

@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -13,7 +12,13 @@ import (
 // ErrEndless is the error of an [Output] for a line of text that is too long.
 var ErrEndless = errors.New("more than 1 MB of text without the end of a line")
 
+// ErrOversized is the error of an [Output] for a value over the limit that may be the answer to any request: a batch, or a value
+// that does not end.
+var ErrOversized = errors.New("a batch over the limit of a message, or a message of more than 16 times the limit")
+
 const (
+	// maxSkipped bounds a value over the limit, as a multiple of the limit.
+	maxSkipped = 16
 	// maxTextLine bounds a line that is no message.
 	maxTextLine = 1 << 20
 	// maxBlanks bounds how often a blank after an incomplete value is looked at.
@@ -25,7 +30,7 @@ const (
 // Output separates the messages that a server writes to a pipe from other text. A message
 // begins at the start of a line, or right after another one. It may take several lines, and a line may have several
 // messages. All else is text. A request or notification within text is text as well, but a response at the end of a line
-// of text may be a message. A value over the limit is skipped: only its id is looked for.
+// of text may be a message. A value over the limit is skipped: only its id is looked for. It breaks off like any other value.
 //
 //	           ┌─────────────────── the value is a message ──────────────────┐
 //	           ▼                                                             │
@@ -47,8 +52,11 @@ type Output struct {
 	ended    bool   // nothing more will come
 	cut      bool   // the output has ended within a value
 
-	outline outline // of a value over the limit
-	told    bool    // its id was found
+	outline  outline // of a value over the limit
+	told     bool    // its piece was found
+	skipped  int     // how much of it was skipped, in bytes
+	isInLine bool    // came does not begin at the start of a line
+	err      error   // ErrOversized, or nil
 
 	syntax syntax // of the value
 	at     int    // how much of came the syntax has followed
@@ -127,12 +135,19 @@ func (o *Output) Pending() int { return len(o.came) }
 // IsOpen reports whether the output has stopped between two lines of a value. Such a server is likely to have finished,
 // unlike one that has stopped within a line.
 func (o *Output) IsOpen() bool {
+	if o.part == inOversized {
+		return !o.isInLine && len(o.came) == 0
+	}
 	return o.part == inValue && o.line > 0 && o.line == len(o.came)
 }
 
 // GiveUp makes an open value text.
 func (o *Output) GiveUp() {
-	if o.IsOpen() {
+	switch {
+	case !o.IsOpen():
+	case o.part == inOversized:
+		o.skip(0, between)
+	default:
 		o.giveUp()
 	}
 }
@@ -155,6 +170,9 @@ func (o *Output) Next() (p Piece, err error) {
 
 // step looks at the unused output. It returns false if more has to come first.
 func (o *Output) step() (more bool, err error) {
+	if o.err != nil {
+		return false, o.err
+	}
 	switch o.part {
 	case between:
 		return o.begin(), nil
@@ -267,7 +285,7 @@ func (o *Output) value() (more bool) {
 		if end > 0 {
 			next = o.came[o.at:end]
 		}
-		if o.line > 0 && end > 0 && isMessage(o.came[o.line:end]) {
+		if o.line > 0 && end > 0 && end-o.line-1 <= o.Limit && isMessage(o.came[o.line:end]) {
 			o.giveUp()
 			return true
 		}
@@ -279,7 +297,7 @@ func (o *Output) value() (more bool) {
 			return true
 		case valueBroken:
 			switch o.part = inBroken; {
-			case o.at > o.Limit:
+			case o.isOversized(o.at):
 				o.oversize()
 			case o.line > 0:
 				o.giveUp()
@@ -289,10 +307,10 @@ func (o *Output) value() (more bool) {
 		if end > 0 {
 			o.line, o.searched = o.at, o.at
 		}
-	}
-	if len(bytes.TrimSuffix(bytes.TrimSuffix(o.came, []byte("\n")), []byte("\r"))) > o.Limit {
-		o.oversize()
-		return true
+		if o.isOversized(o.at) {
+			o.oversize()
+			return true
+		}
 	}
 	if o.ended {
 		o.cut = true
@@ -301,43 +319,73 @@ func (o *Output) value() (more bool) {
 	return o.ended
 }
 
+// isOversized reports whether the first n unused bytes, of a value, are over the limit. The last line of several counts by
+// itself, because it may be a message that does not belong to the value.
+func (o *Output) isOversized(n int) bool { return max(o.line, n-o.line) > o.Limit }
+
 // oversize begins to skip a value, with what was followed of it.
 func (o *Output) oversize() {
-	o.part, o.outline, o.told = inOversized, outline{}, false
-	if o.syntax.state == valueComplete {
-		o.part = between
+	o.outline, o.told, o.skipped = outline{}, false, 0
+	if o.came[0] == '[' {
+		o.err = ErrOversized
 	}
-	o.skip(o.at)
+	o.isInLine = o.syntax.state == valueBroken || o.came[o.at-1] != '\n'
+	if o.syntax.state == valueComplete {
+		o.skip(o.at, between)
+		return
+	}
+	o.skip(o.at, inOversized)
 }
 
-// oversized looks at the rest of a value over the limit. It ends with its last bracket, or else with its line.
+// oversized looks at the next line of a value over the limit, or at a part of a long line.
 func (o *Output) oversized() (more bool) {
 	if len(o.came) == 0 {
 		o.cut = o.ended
 		return false
 	}
-	if o.syntax.state == valueBroken {
-		end := bytes.IndexByte(o.came, '\n') + 1
-		if end > 0 {
-			o.part = between
-		}
-		o.skip(cmp.Or(end, len(o.came)))
+	end := o.newline()
+	line := o.came[:max(end, 0)]
+	if end < 0 {
+		line = o.came
+	}
+	if !o.isInLine && end > 0 && end-1 <= o.Limit && isMessage(line) {
+		o.skip(0, between)
 		return true
 	}
-	taken := o.syntax.follow(o.came)
-	if o.syntax.state == valueComplete {
-		o.part = between
+	if o.syntax.state != valueBroken {
+		o.at += o.syntax.follow(line[o.at:])
 	}
-	o.skip(taken)
+	switch {
+	case o.syntax.state == valueComplete:
+		o.skip(o.at, between)
+	case o.syntax.state == valueBroken && !o.isInLine && o.at <= o.Limit: // the line does not continue the value
+		o.skip(0, between)
+	case o.syntax.state == valueBroken && end > 0:
+		o.skip(end, between)
+	case end > 0:
+		o.isInLine = false
+		o.skip(end, inOversized)
+	case o.isInLine, len(line) > o.Limit:
+		o.isInLine = true
+		o.skip(len(line), inOversized)
+	case o.ended:
+		o.cut = true
+		o.skip(0, between)
+	default:
+		return false
+	}
 	return true
 }
 
 // skip drops the first n bytes of a value over the limit. Its piece is found once its id is known, or at its end.
-func (o *Output) skip(n int) {
+func (o *Output) skip(n int, then part) {
 	grown := o.outline.add(o.came[:n])
-	o.looked += n
+	o.part, o.looked, o.skipped = then, o.looked+n, o.skipped+n
 	o.drop(n)
-	if ends := o.part == between; !o.told && (grown || ends) {
+	if o.skipped/maxSkipped > o.Limit {
+		o.err = ErrOversized
+	}
+	if ends := then == between; !o.told && (grown || ends) {
 		id, _ := topLevel(o.outline.data)
 		if o.told = ends || id.IsValid(); o.told {
 			o.add(Piece{Kind: TooLarge, ID: id})

@@ -364,6 +364,14 @@ func TestMessageOverTheLimitIsSkipped(t *testing.T) {
 		"broken":             {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "x\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
 		"broken, without id": {in: `{"result":[` + large + "x\n" + answer6 + "\n", want: []string{"too large", "message 6"}},
 		"cut":                {in: `{"jsonrpc":"2.0","id":5,"result":[` + large, want: []string{"too large 5"}, cut: true},
+		"cut after a line":   {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "\n[", want: []string{"too large 5", "text"}, cut: true},
+		"torn by messages":   {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "\n" + tells + "\n" + answer6 + "\n", want: []string{"too large 5", "message", "message 6"}},
+		"torn by text":       {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "\nINFO up\n" + answer6 + "\n", want: []string{"too large 5", "text", "message 6"}},
+		"torn by many lines": {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "\n1,\n{},\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
+		"torn, without id":   {in: `{"result":[` + large + "\n" + answer6 + "\n", want: []string{"too large", "message 6"}},
+		"a long later line":  {in: "{\"jsonrpc\":\"2.0\",\n" + `"id":5,"result":[` + large + "0]}\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
+		"a message at last":  {in: "{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":[\n" + strings.Repeat("1,", limit/2-30) + "\n" + answer6 + "\n", want: []string{"torn 5", "message 6"}},
+		"text before the id": {in: `{"jsonrpc":"2.0","x":"` + strings.Repeat("\\\\", 400) + `\"","id":5,"result":[` + large + "0]}\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, sizes := range [][]byte{nil, {1}, {200}, {3, 255, 7}} {
@@ -374,6 +382,71 @@ func TestMessageOverTheLimitIsSkipped(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is found does not depend on how the output comes if values are over the limit, either.
+func FuzzOversizedOutput(f *testing.F) {
+	const limit = 100
+	long := strings.Repeat(`{"a":[1,"\\"]},`, 20)
+	for _, c := range outputs {
+		f.Add([]byte(c.in), []byte{1})
+		f.Add([]byte(strings.ReplaceAll(c.in, ":{", ":["+long+"\n"+long+"{")), []byte{3, 50, 7})
+	}
+	f.Fuzz(func(t *testing.T, in, sizes []byte) {
+		if len(sizes) > 0 && bytes.Count(sizes, []byte{0}) == len(sizes) {
+			sizes = nil
+		}
+		want, wantCut, wantErr := pieces(t, in, limit, nil...)
+		got, cut, err := pieces(t, in, limit, sizes...)
+		require.Equal(t, wantErr, err)
+		if err == nil {
+			require.Equal(t, want, got)
+			require.Equal(t, wantCut, cut)
+		}
+	})
+}
+
+// A value over the limit that may be the answer to any request ends the session.
+func TestOversizedValueThatAnswersAnyRequestEndsTheSession(t *testing.T) {
+	const limit = 10_000
+	long := strings.Repeat("1,", limit)
+	for name, in := range map[string]string{
+		"a batch":         "[" + answer5 + "," + long + answer6 + "]\n" + asks + "\n",
+		"an endless line": `{"jsonrpc":"2.0","id":5,"result":[` + strings.Repeat(long, maxSkipped),
+		"endless lines":   `{"jsonrpc":"2.0","id":5,"result":[` + strings.Repeat(long+"\n", maxSkipped),
+	} {
+		for _, sizes := range [][]byte{nil, {200}} {
+			_, _, err := pieces(t, []byte(in), limit, sizes...)
+			require.ErrorIs(t, err, ErrOversized, name)
+		}
+	}
+	_, _, err := pieces(t, []byte(`{"jsonrpc":"2.0","id":5,"result":[`+long+"0]}\n"), int(^uint(0)>>1), 200)
+	require.NoError(t, err, "no limit")
+}
+
+// A server that is silent after a line in a value over the limit does not go on with it.
+func TestOversizedValueIsGivenUpBetweenTwoLinesOnly(t *testing.T) {
+	o := Output{Limit: 1000}
+	next := func() []string {
+		p, err := o.Next()
+		require.NoError(t, err)
+		if p.Kind == Nothing {
+			return nil
+		}
+		return named([]Piece{p})
+	}
+	o.Feed([]byte(`{"jsonrpc":"2.0","id":5,"result":[` + strings.Repeat("1,", 1000)))
+	require.Equal(t, []string{"too large 5"}, next())
+	require.Nil(t, next())
+	require.False(t, o.IsOpen())
+	o.Feed([]byte("\n"))
+	require.Nil(t, next())
+	require.True(t, o.IsOpen())
+	o.GiveUp()
+	require.False(t, o.IsOpen())
+	o.Feed([]byte("1] " + answer6 + "\n"))
+	require.Equal(t, []string{"text"}, next())
+	require.Equal(t, []string{"response 6"}, next())
 }
 
 // A server that has ended a line in the middle of a value and is silent does not go on with it.

@@ -31,7 +31,9 @@
 // content that cannot be read becomes a text with its JSON, data in another form of base64 is decoded, and any other part
 // that cannot be read is left out; [messages.Receipt.Odd] names it. An odd hint permits no replay. A number that a float64 holds
 // is a float64, and any other one a [encoding/json.Number], where any value is allowed. A list whose cursors lead nowhere is what
-// has come so far: see [messages.Receipt.Incomplete]. A message that exceeds [Server.MaxResult] fails its own call.
+// has come so far: see [messages.Receipt.Incomplete]. A result without the list that was asked for is an error. A message that
+// exceeds [Server.MaxResult] fails its own call. Over stdio, a batch that does, and a message of more than four times that size,
+// end the session.
 //
 // # How expiry is recognized
 //

@@ -14,11 +14,11 @@ var ErrEndless = errors.New("more than 1 MB of text without the end of a line")
 
 // ErrOversized is the error of an [Output] for a value over the limit that may be the answer to any request: a batch, or a value
 // that does not end.
-var ErrOversized = errors.New("a batch over the limit of a message, or a message of more than 16 times the limit")
+var ErrOversized = errors.New("a batch over the limit of a message, or a message of more than 4 times the limit")
 
 const (
 	// maxSkipped bounds a value over the limit, as a multiple of the limit.
-	maxSkipped = 16
+	maxSkipped = 4
 	// maxTextLine bounds a line that is no message.
 	maxTextLine = 1 << 20
 	// maxBlanks bounds how often a blank after an incomplete value is looked at.

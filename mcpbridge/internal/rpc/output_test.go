@@ -347,7 +347,7 @@ func TestLimitsOfWhatAServerWrites(t *testing.T) {
 
 // A message over the limit is skipped, and what follows it is read. Its id is found before its result, and behind it.
 func TestMessageOverTheLimitIsSkipped(t *testing.T) {
-	const limit = 10_000
+	const limit = 15_000
 	large := strings.Repeat(`{"id":7,"x":["}\\"]},`, 2000)
 	for name, c := range map[string]struct {
 		in   string

@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -103,17 +102,27 @@ func mayBeTiny(raw []byte) bool {
 	}
 }
 
-// scalars are the strings and the numbers in JSON.
-var scalars = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*`)
-
 // Decodable returns JSON with 0 in place of each number that is too large for a float64, which a decoder refuses.
 func Decodable(raw []byte) []byte {
-	return scalars.ReplaceAllFunc(raw, func(scalar []byte) []byte {
-		if _, err := strconv.ParseFloat(string(scalar), 64); err != nil && scalar[0] != '"' {
-			return []byte("0")
+	var decodable []byte
+	done := 0
+	for at := 0; at < len(raw); at++ {
+		switch c := raw[at]; {
+		case c == '"':
+			for at++; at < len(raw) && raw[at] != '"'; at++ {
+				if raw[at] == '\\' {
+					at++
+				}
+			}
+		case c == '-' || isDigit(c):
+			end := len(raw) - len(bytes.TrimLeft(raw[at:], "0123456789.eE+-"))
+			if _, err := strconv.ParseFloat(string(raw[at:end]), 64); err != nil {
+				decodable, done = append(append(decodable, raw[done:at]...), '0'), end
+			}
+			at = end - 1
 		}
-		return scalar
-	})
+	}
+	return append(decodable, raw[done:]...)
 }
 
 // Restore replaces each value of type any, in a value that was decoded from raw, with what [Value] decodes there.

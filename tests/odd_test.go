@@ -315,10 +315,10 @@ func TestPagesBeforeAnEmptyCursorAreKept(t *testing.T) {
 					return
 				}
 				var request struct{ ID json.RawMessage }
-				json.Unmarshal(body, &request) //nolint:errcheck // it is JSON
+				json.Unmarshal(body, &request)
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(c.status)
-				io.WriteString(w, strings.Replace(c.body, "ID", string(request.ID), 1)) //nolint:errcheck // the test fails
+				io.WriteString(w, strings.Replace(c.body, "ID", string(request.ID), 1))
 			}))
 			defer web.Close()
 			withOdd(t, func(string) mcpbridge.Server { return oddOverHTTP(web.URL) }, func(_ *oddtest.Server, sup *supervisor.Supervisor) {

@@ -302,7 +302,7 @@ func (m *mender) content(at string, raw json.RawMessage) json.RawMessage {
 	var kind struct {
 		Type string `json:"type"`
 	}
-	if Parse(raw, &kind) == nil && essential[kind.Type] != "" && !(m.inner && kind.Type == "tool_result") { // which does not nest
+	if Parse(raw, &kind) == nil && essential[kind.Type] != "" && (!m.inner || kind.Type != "tool_result") { // which does not nest
 		needed := essential[kind.Type]
 		inner := mender{odd: m.odd, left: m.left, inner: true}
 		mended, ok := inner.object(at, raw, reflect.TypeFor[content](), needed)

@@ -54,7 +54,9 @@ func TestListOnOnePageIsNotMeasured(t *testing.T) {
 	incomplete, err := pages(wire.NewExchange(t.Context(), nil, false), caller{maxBytes: 1}, all, func(string) (*mcp.ListToolsResult, error) {
 		got++
 		return one, nil
-	}, func(r *mcp.ListToolsResult) page[*mcp.Tool] { return page[*mcp.Tool]{&r.Meta, &r.Cacheable, &r.Tools, &r.NextCursor} })
+	}, func(r *mcp.ListToolsResult) page[*mcp.Tool] {
+		return page[*mcp.Tool]{&r.Meta, &r.Cacheable, &r.Tools, &r.NextCursor}
+	})
 	require.NoError(t, err)
 	require.Empty(t, incomplete)
 	require.Equal(t, one, all)

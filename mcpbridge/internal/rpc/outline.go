@@ -36,7 +36,7 @@ func (o *outline) add(data []byte) (grown bool) {
 		case c == '}' || c == ']':
 			o.depth--
 		}
-		if (outer || o.depth <= 1) && len(o.data) < maxOutline && !(o.inString && o.isLong) {
+		if (outer || o.depth <= 1) && len(o.data) < maxOutline && (!o.inString || !o.isLong) {
 			o.data, grown = append(o.data, c), true
 		}
 	}

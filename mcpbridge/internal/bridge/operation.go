@@ -13,14 +13,6 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// caller runs operations with the SDK.
-type caller struct {
-	cs       *mcp.ClientSession
-	maxBytes int  // of all pages of a list together
-	isModern bool // the protocol is 2026-07-28 or later
-	explain  func(ctx context.Context, ex *wire.Exchange, err error) *mcpbridge.Error
-}
-
 // run runs one operation. Operations that the bridge itself takes part in are not known here.
 func (c caller) run(ctx context.Context, op messages.Operation) (messages.Result, error) {
 	cs := c.cs

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"reflect"
+	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -37,6 +38,9 @@ type handler interface {
 	currentRoots() *messages.SetRoots
 	// discover sends server/discover, with send, and may give it up.
 	discover(ctx context.Context, send func(context.Context) (mcp.Result, error)) (mcp.Result, error)
+	// notInitialized is called when initialize has failed, with an error or with a version that is not supported. It may wait
+	// for the answer to server/discover.
+	notInitialized(ctx context.Context, err error)
 	// introduction returns the further parameters of initialize, and where to keep the result as it came, or nil.
 	introduction() (further map[string]json.RawMessage, keep *json.RawMessage)
 	// logLevel returns the log level that requests name, or nothing.
@@ -66,6 +70,7 @@ func (nobody) logOf(*mcp.LoggingMessageParams) (of messages.OperationRef)   { re
 func (nobody) origin(mcp.Params) *wire.Exchange                             { return nil }
 func (nobody) verbatim(mcp.Params) json.RawMessage                          { return nil }
 func (nobody) currentRoots() *messages.SetRoots                             { return nil }
+func (nobody) notInitialized(context.Context, error)                        {}
 func (nobody) introduction() (map[string]json.RawMessage, *json.RawMessage) { return nil, nil }
 func (nobody) logLevel() string                                             { return "" }
 func (nobody) carriesParams() bool                                          { return false }
@@ -358,6 +363,9 @@ func initialize(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (m
 		ex.Copy()
 	}
 	result, err := next(ctx, rpc.MethodInitialize, req)
+	if found, ok := result.(*mcp.InitializeResult); err != nil || ok && !slices.Contains(mcp.SupportedProtocolVersions(), found.ProtocolVersion) {
+		handlerOf(ctx).notInitialized(ctx, err)
+	}
 	if raw := ex.Kept(); keep != nil && len(raw) > 0 {
 		*keep = raw[0]
 	}

@@ -38,8 +38,8 @@ type conn struct {
 	doubts   doubts
 	seconds  seconds
 
-	discovery atomic.Int32 // a discovery
-	record    *record      // of the dialect
+	discovery discovery
+	record    *record // of the dialect
 
 	wroteText atomic.Bool // the server has written text that is no message
 

@@ -1,15 +1,10 @@
 package bridge
 
 import (
-	"context"
-	"encoding/json"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/messages"
 )
 
 const (
@@ -27,7 +22,8 @@ type dialect struct {
 	mu       sync.Mutex
 	facts    facts
 	saved    facts         // that the store has
-	recalled chan struct{} // closed when the store was asked; nil before
+	isSaving bool          // a goroutine saves
+	recalled chan struct{} // closed when the store has answered or failed; nil if it has to be asked
 }
 
 // facts are what a dialect knows, as a store keeps them.
@@ -38,17 +34,6 @@ type facts struct {
 	Known  string `json:"known,omitempty"`  // the name and version of the server that was asked
 	Asked  int64  `json:"asked,omitempty"`  // when it was asked, in seconds since 1970
 }
-
-// discovery is what became of server/discover in a handshake.
-type discovery int32
-
-const (
-	notAsked       discovery = iota
-	undiscovered             // it has no result, or not yet
-	discovered               // it had a result in time
-	silent                   // the server has not answered it in time, and was sent initialize
-	discoveredLate           // the same, and then it had a result
-)
 
 // isOld reports whether the server is not to be asked for newer protocols.
 func (d *dialect) isOld() bool {
@@ -80,8 +65,8 @@ func (d *dialect) setLate() {
 }
 
 // learn remembers whether a server speaks only older protocols. Then later sessions do not send server/discover first.
-// Another server, or another version of it, is asked again.
-func (d *dialect) learn(requested string, how discovery, server *mcp.InitializeResult) {
+// Another server, or another version of it, is asked again. silent is true if server/discover was given up.
+func (d *dialect) learn(requested string, silent bool, server *mcp.InitializeResult) {
 	var who string
 	if server.ServerInfo != nil {
 		who = server.ServerInfo.Name + " " + server.ServerInfo.Version
@@ -89,10 +74,10 @@ func (d *dialect) learn(requested string, how discovery, server *mcp.InitializeR
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f := &d.facts
-	f.Legacy = server.ProtocolVersion <= protocolLegacy && how != discoveredLate && (requested == "" || f.Known == "" || f.Known == who)
+	f.Legacy = server.ProtocolVersion <= protocolLegacy && (requested == "" || f.Known == "" || f.Known == who)
 	f.Known = who
 	if requested == "" {
-		f.Asked, f.Costly = time.Now().Unix(), how == silent
+		f.Asked, f.Costly = time.Now().Unix(), silent
 		f.Late = f.Late && !f.Legacy
 	}
 }
@@ -109,61 +94,4 @@ func (d *dialect) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.facts = facts{}
-}
-
-// record is where a store keeps what is known of a dialect. A nil record keeps nothing.
-type record struct {
-	store mcpbridge.Store
-	key   messages.Key
-}
-
-// recall asks the store, once, what an earlier process has found out. It may block until ctx ends.
-func (d *dialect) recall(ctx context.Context, in *record) {
-	if in == nil {
-		return
-	}
-	d.mu.Lock()
-	recalled := d.recalled
-	if recalled == nil {
-		d.recalled = make(chan struct{})
-		defer close(d.recalled)
-	}
-	d.mu.Unlock()
-	if recalled != nil {
-		select {
-		case <-recalled:
-		case <-ctx.Done():
-		}
-		return
-	}
-	found, err := in.store.Load(ctx, in.key)
-	var known facts
-	if err != nil || found == nil || json.Unmarshal(found.List, &known) != nil {
-		return
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.facts, d.saved = known, known
-}
-
-// remember saves what is known, if it spares a later process a start or a wait, or if that is no longer so. It may block
-// until ctx ends.
-func (d *dialect) remember(ctx context.Context, in *record) {
-	data, changed := d.toSave()
-	if in != nil && changed {
-		in.store.Save(ctx, in.key, &mcpbridge.Record{List: data}) //nolint:errcheck // a later process finds it out again
-	}
-}
-
-// toSave returns what is to be saved, once.
-func (d *dialect) toSave() (data []byte, changed bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	now, before := d.facts, d.saved
-	if now == before || !now.Costly && !now.Late && !before.Costly && !before.Late {
-		return nil, false
-	}
-	d.saved = now
-	data, err := json.Marshal(now)
-	return data, err == nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/guard"
@@ -54,37 +55,66 @@ func (c *conn) awaitSilence(ctx context.Context, d time.Duration) bool {
 	return true
 }
 
+// discovery is what becomes of server/discover in a handshake with a server that has no URL.
+type discovery struct {
+	end      context.CancelFunc // ends the request
+	answered chan struct{}      // closed when the request has ended; nil if there was none
+	newer    bool               // the result has a version that initialize does not have; valid once answered is closed
+	gaveUp   bool               // initialize was sent before the answer came
+}
+
 // discover sends server/discover. If a server without a URL is silent, discover gives the request up. Then the SDK sends
 // initialize to the same process. A result that still comes says what to ask for at the next start.
 func (c *conn) discover(ctx context.Context, send func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
 	if c.at.URL != "" {
 		return send(ctx)
 	}
-	c.discovery.Store(int32(undiscovered))
 	patience := discoverSilence
 	if c.at.dialect.isLate() {
 		patience = max(patience, c.ConnectTimeout/2)
 	}
-	waiting, stop := context.WithCancel(ctx)
+	ctx, end := context.WithCancel(wire.InExchange(ctx, c.newExchange(c.Cut))) // that of the handshake is for initialize
+	answered := make(chan struct{})
+	c.discovery = discovery{end: end, answered: answered}
 	var result mcp.Result // belongs to the goroutine until answered is closed, like err
 	var err error
-	answered := make(chan struct{})
-	ctx = wire.InExchange(ctx, c.newExchange(c.Cut)) // that of the handshake is for initialize
 	go func() {
-		defer stop()
+		defer end()
 		defer close(answered)
 		result, err = guard.Call(func() (mcp.Result, error) { return send(ctx) })
-		if err == nil && speaksNewer(result) && !c.discovery.CompareAndSwap(int32(undiscovered), int32(discovered)) {
-			c.discovery.Store(int32(discoveredLate))
-			c.at.dialect.setLate()
-			c.at.dialect.remember(ctx, c.record)
-		}
+		c.discovery.newer = err == nil && speaksNewer(result)
 	}()
-	if c.awaitSilence(waiting, patience) && c.discovery.CompareAndSwap(int32(undiscovered), int32(silent)) {
-		return nil, errSilent
+	if c.awaitSilence(ctx, patience) {
+		select {
+		case <-answered:
+		default:
+			c.discovery.gaveUp = true
+			return nil, errSilent
+		}
 	}
 	<-answered
 	return result, err
+}
+
+// notInitialized waits for the answer to server/discover, if that was given up, because initialize has failed. A server that
+// does not know initialize may take as long as the handshake may. Then the request is ended: the SDK would wait for it
+// before it closes the connection.
+func (c *conn) notInitialized(ctx context.Context, err error) {
+	if !c.discovery.gaveUp {
+		return
+	}
+	patience := discoverTimeout
+	var refused *jsonrpc.Error
+	if errors.As(err, &refused) && (refused.Code == jsonrpc.CodeMethodNotFound || refused.Code == mcp.CodeUnsupportedProtocolVersion) {
+		patience = c.ConnectTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case <-c.discovery.answered:
+	case <-ctx.Done():
+	}
+	c.discovery.end()
 }
 
 // speaksNewer reports whether a result of server/discover has a version that initialize does not have.
@@ -96,16 +126,31 @@ func speaksNewer(result mcp.Result) bool {
 // failedAtDiscovery reports whether a handshake has failed because of server/discover, and remembers that: it was not answered,
 // it has ended the process, or it was answered too late. It may wait for a moment.
 func (c *conn) failedAtDiscovery(ex *wire.Exchange, e *mcpbridge.Error) bool {
-	how := discovery(c.discovery.Load())
-	switch {
-	case how == discoveredLate:
-		return true
-	case errors.Is(e, errSilent):
+	if errors.Is(e, errSilent) {
 		c.at.dialect.setLegacy(false)
 		return true
-	case (how == undiscovered || how == silent) && !ex.IsAnswered() && c.link.EndedAfterReading():
+	}
+	if c.discovery.answered == nil {
+		return false
+	}
+	c.discovery.end()
+	<-c.discovery.answered
+	switch newer := c.discovery.newer; {
+	case newer && c.discovery.gaveUp:
+		c.at.dialect.setLate()
+		return true
+	case !newer && !ex.IsAnswered() && c.link.EndedAfterReading():
 		c.at.dialect.setLegacy(true)
 		return true
 	}
 	return false
+}
+
+// learnLate waits for the answer to server/discover that was given up, as long as the session lasts.
+func (c *conn) learnLate(ctx context.Context) {
+	<-c.discovery.answered
+	if c.discovery.newer {
+		c.at.dialect.setLate()
+		c.at.dialect.remember(ctx, c.record)
+	}
 }

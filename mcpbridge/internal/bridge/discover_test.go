@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -118,6 +119,9 @@ func newDiscoverer(t *testing.T, how, start string, reads bool) *discoverer {
 
 // anew makes another process of the bridge, with the same store.
 func (d *discoverer) anew() {
+	if d.bridge != nil {
+		d.bridge.Close()
+	}
 	d.bridge = New([]mcpbridge.Server{d.config}, nil)
 	d.Cleanup(d.bridge.Close)
 }
@@ -138,7 +142,7 @@ func (d *discoverer) use() (revision string, took time.Duration, processes [][]s
 	processes = d.processes()
 	if speaksNewer := strings.Contains("a newer revision, the same after 3 s", d.config.Env[discoverHow]); speaksNewer && revision < protocolNewer {
 		require.Eventually(d, func() bool {
-			record, _ := d.store.Load(ctx, d.bridge.servers["test"].record(d.store).key)
+			record, _ := d.store.Load(ctx, d.bridge.servers["test"].record(d.store, nil).key)
 			return record != nil && strings.Contains(string(record.List), `"late":true`)
 		}, 10*time.Second, time.Millisecond, "its answer is still to come")
 	}
@@ -246,6 +250,91 @@ func TestServerThatAnswersServerDiscoverLateIsUsedInItsRevisionAtTheNextStart(t 
 		revision, _, processes = d.use()
 		require.Equal(t, protocolNewer, revision)
 		require.Equal(t, [][]string{newer}, processes)
+	}
+}
+
+// slow is a server that answers server/discover late, and initialize at once.
+func slow(initialize string, discover time.Duration) *puppet {
+	return &puppet{
+		says: map[string]string{
+			rpc.MethodDiscover: `{"jsonrpc":"2.0","id":%s,` + newerRevision + `}`, rpc.MethodInitialize: `{"jsonrpc":"2.0","id":%s,` + initialize + `}`,
+		},
+		late: map[string]time.Duration{rpc.MethodDiscover: discover},
+	}
+}
+
+// dialSlow opens a session with a slow server, and closes it.
+func dialSlow(t *testing.T, p *puppet) (revision string, took time.Duration, err error) {
+	p.Config = &mcpbridge.Server{MaxResult: 1 << 20}
+	at := &endpoint{dialect: new(dialect), Server: mcpbridge.Server{Name: "test", MaxResult: 1 << 20}, newest: p}
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	defer time.Sleep(time.Hour) // so that the server has said everything
+	c, e := New(nil, nil).opener.open(ctx, at, attempt{})
+	took = time.Since(began)
+	if e != nil {
+		return "", took, e
+	}
+	require.NoError(t, c.Close(ctx))
+	return c.info.Server.ProtocolVersion, took, nil
+}
+
+// A server that speaks only the newest revision refuses initialize, and its answer to server/discover is worth the wait.
+func TestServerWithoutInitializeMayAnswerServerDiscoverLate(t *testing.T) {
+	for how, longest := range map[string]time.Duration{
+		`"error":{"code":-32601,"message":"Method not found: initialize"}`: 15 * time.Second,
+		`"error":{"code":-32022,"message":"unsupported"}`:                  15 * time.Second,
+		`"error":{"code":-32602,"message":"_meta is missing"}`:             4 * time.Second,
+	} {
+		for _, late := range []time.Duration{discoverSilence, 700 * time.Millisecond, longest} {
+			for range 20 { // the order of goroutines differs
+				synctest.Test(t, func(t *testing.T) {
+					revision, _, err := dialSlow(t, slow(how, late))
+					require.NoError(t, err, "%s after %v", how, late)
+					require.Equal(t, protocolNewer, revision)
+				})
+			}
+		}
+	}
+}
+
+func TestRefusalOfInitializeIsReportedByAServerThatIsSilentAtServerDiscover(t *testing.T) {
+	for how, said := range map[string]string{
+		`"error":{"code":-32000,"message":"no license"}`:                   "no license",
+		`"result":{"protocolVersion":"3000-01-01","capabilities":{}}`:      "unsupported protocol version",
+		`"error":{"code":-32601,"message":"Method not found: initialize"}`: "timed out",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			_, took, err := dialSlow(t, slow(how, time.Hour))
+			require.ErrorContains(t, err, said)
+			if said != "timed out" {
+				require.Less(t, took, discoverTimeout+time.Second)
+			}
+		})
+	}
+}
+
+// A success of initialize does not wait for server/discover. The answer comes before the handshake is remembered, or afterwards.
+func TestLateAnswerToServerDiscoverIsRememberedWheneverItComes(t *testing.T) {
+	for _, late := range []time.Duration{discoverSilence, discoverSilence + 1, time.Second} {
+		for range 20 {
+			synctest.Test(t, func(t *testing.T) {
+				p := slow(`"result":{"protocolVersion":"2025-06-18","capabilities":{}}`, late)
+				p.Config = &mcpbridge.Server{MaxResult: 1 << 20}
+				at := &endpoint{dialect: new(dialect), Server: mcpbridge.Server{Name: "test", MaxResult: 1 << 20}, newest: p}
+				began := time.Now()
+				c, e := New(nil, nil).opener.open(t.Context(), at, attempt{})
+				require.Nil(t, e)
+				require.Less(t, time.Since(began), discoverSilence+time.Millisecond)
+				time.Sleep(2 * time.Second)
+				if c.info.Server.ProtocolVersion < protocolNewer {
+					require.True(t, at.dialect.isLate())
+				}
+				require.False(t, at.dialect.isOld())
+				require.NoError(t, c.Close(t.Context()))
+			})
+		}
 	}
 }
 

@@ -76,12 +76,13 @@ func (at *endpoint) version(resume *mcpbridge.Resume) string {
 	return at.ProtocolVersion
 }
 
-// record returns the record of the dialect of a command in a store, whose key tells nothing about the command, or nil.
-func (at *endpoint) record(store mcpbridge.Store) *record {
+// record returns the record of the dialect of a command in a store, whose key tells nothing about the command, or nil. saves is
+// that of the opener.
+func (at *endpoint) record(store mcpbridge.Store, saves *saves) *record {
 	if store == nil || at.Command == "" {
 		return nil
 	}
-	return &record{store, mcpbridge.ListKey(at.Name, "protocol "+fingerprintOf(fmt.Sprintf("%q %q", at.Command, at.Args)))}
+	return &record{store, mcpbridge.ListKey(at.Name, "protocol "+fingerprintOf(fmt.Sprintf("%q %q", at.Command, at.Args))), saves}
 }
 
 // controlPace limits how often the sessions of an endpoint open controls while only a front answers.

@@ -39,6 +39,7 @@ type opener struct {
 	log    *bridgeLog
 	sdkLog slog.Handler
 	life   context.Context // ends with the bridge
+	saves  *saves
 	seconds
 }
 
@@ -140,8 +141,11 @@ func (o *opener) connect(connecting context.Context, c *conn, req attempt) error
 		return &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: redact.Describe(ended, c.secrets()...)}
 	}
 	if req.Resume == nil && c.Discovery.IsConclusive() {
-		c.at.dialect.learn(version, discovery(c.discovery.Load()), c.info.Server)
+		c.at.dialect.learn(version, c.discovery.gaveUp, c.info.Server)
 		c.at.dialect.remember(connecting, c.record)
+	}
+	if c.discovery.gaveUp {
+		go c.learnLate(context.WithoutCancel(connecting))
 	}
 	return nil
 }
@@ -160,7 +164,7 @@ func (o *opener) clientFor(at *endpoint, capabilities *mcp.ClientCapabilities) *
 
 // prepare returns a session that is not open yet.
 func (o *opener) prepare(ctx context.Context, at *endpoint, req attempt) *conn {
-	c := &conn{at: at, client: o.clientFor(at, req.Capabilities), key: req.Key, identity: identityOf(req.credentials), seconds: o.seconds, record: at.record(req.Store)}
+	c := &conn{at: at, client: o.clientFor(at, req.Capabilities), key: req.Key, identity: identityOf(req.credentials), seconds: o.seconds, record: at.record(req.Store, o.saves)}
 	at.acquire()
 	c.Cut, c.cancel = context.WithCancel(context.Background())
 	c.Session.Resume, c.Credentials, c.Strays, c.Watcher = req.Resume, req.credentials, o.strays, c

@@ -36,7 +36,8 @@ type puppet struct {
 	said   []byte            // in answer to it
 	ends   bool              // after it
 	says   map[string]string // in answer to other methods
-	torn   int               // how much of a call cannot be written; 0 for a call that can be
+	late   map[string]time.Duration
+	torn   int // how much of a call cannot be written; 0 for a call that can be
 
 	capabilities *mcp.ClientCapabilities
 	heard        func(messages.Notification, messages.Operation)
@@ -57,7 +58,10 @@ var sdkID = map[string]string{rpc.MethodInitialize: `"id":1`, "tools/call": `"id
 func (p *puppet) Write(line []byte) (int, error) {
 	switch msg := rpc.Parse(line); {
 	case p.says[msg.Method] != "":
-		go fmt.Fprintf(p.out, p.says[msg.Method]+"\n", msg.ID)
+		go func() {
+			time.Sleep(p.late[msg.Method])
+			fmt.Fprintf(p.out, p.says[msg.Method]+"\n", msg.ID)
+		}()
 	case msg.Method == "tools/call" && p.torn > 0:
 		return max(0, len(line)-p.torn), io.ErrClosedPipe
 	case msg.Method == p.method && p.method != "":

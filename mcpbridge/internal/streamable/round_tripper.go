@@ -97,7 +97,7 @@ func (rt *roundTripper) send(m outbound.Message) (*http.Response, error) {
 
 // notAnswered handles an error in place of an answer. An error of the bridge fails only this message.
 func (rt *roundTripper) notAnswered(m outbound.Message, err error) (*http.Response, error) {
-	ours := outbound.Ours(err, m.Request, func(resp *http.Response) *mcpbridge.Error {
+	ours := outbound.Ours(err, func(resp *http.Response) *mcpbridge.Error {
 		e, _ := rt.judge(m.Request, resp, m.ID)
 		return e
 	})

@@ -45,9 +45,9 @@ type authorization struct {
 // credentials are used for all keys of the server. An [Authenticator] may also return them,
 // for the keys that share a login.
 //
-// For the handlers of the SDK, the metadata of the resource (RFC 9728) are looked for with [http.DefaultClient], since these
-// handlers take only metadata that name the URL of the server, byte for byte. Metadata count if they name the origin of the
-// URL and the beginning of its path.
+// For the handlers of the SDK, the metadata of the resource (RFC 9728) is looked for with [http.DefaultTransport], at public
+// addresses and at that of the server, since these handlers take only metadata that names the URL of the server, byte for
+// byte. Metadata counts if it names the origin of the URL and the beginning of its path.
 func OAuth(h auth.OAuthHandler) *OAuthCredentials {
 	return &OAuthCredentials{handler: h, turn: make(chan struct{}, 1)}
 }

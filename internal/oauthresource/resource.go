@@ -31,11 +31,11 @@ const (
 	findTimeout = 15 * time.Second
 )
 
-// Metadata is where the metadata of a server are, and the resource that they name.
+// Metadata is where the metadata of a server is, and the resource that they name.
 type Metadata struct{ URL, Resource string }
 
 // Authorize passes a request to an MCP server, and the response that refused it, to a handler of the SDK. If that fails because
-// the metadata are not for the server, the error says so. It may block until ctx ends.
+// the metadata is not for the server, the error says so. It may block until ctx ends.
 func Authorize(ctx context.Context, client *http.Client, handler auth.OAuthHandler, req *http.Request, resp *http.Response) error {
 	found, others := Find(ctx, client, req.URL, resp.Header)
 	if found != nil {
@@ -43,7 +43,7 @@ func Authorize(ctx context.Context, client *http.Client, handler auth.OAuthHandl
 	}
 	err := handler.Authorize(ctx, req, resp)
 	if err != nil && found == nil && len(others) > 0 {
-		return fmt.Errorf("the metadata of the server are for the resource %s, and not for its URL: %w", visible.Detail(strings.Join(others, ", ")), err)
+		return fmt.Errorf("the metadata of the server is for the resource %s, and not for its URL: %w", visible.Detail(strings.Join(others, ", ")), err)
 	}
 	return err
 }
@@ -67,6 +67,7 @@ func (m *Metadata) shown(req *http.Request, resp *http.Response) (*http.Request,
 func Find(ctx context.Context, client *http.Client, server *url.URL, header http.Header) (found *Metadata, others []string) {
 	ctx, cancel := context.WithTimeout(ctx, findTimeout)
 	defer cancel()
+	client = protected(client, server)
 	for _, at := range candidates(server, header) {
 		resource, err := resourceAt(ctx, client, at)
 		switch {
@@ -122,7 +123,7 @@ func candidates(server *url.URL, header http.Header) (all []*url.URL) {
 		text := at.String()
 		again := seen[text] || strings.ContainsAny(text, `"\`)
 		seen[text] = true
-		return again || at.Scheme != "https" && (at.Scheme != "http" || !isLoopback(at.Hostname()))
+		return again || !mayAsk(at, server)
 	})
 }
 

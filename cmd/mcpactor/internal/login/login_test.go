@@ -87,7 +87,7 @@ func TestResourceOfTheMetadataIsThatOfTheLogin(t *testing.T) {
 	denies := &screen{open: func(address *url.URL) { go back(t, address, url.Values{"error": {"access_denied"}}) }}
 	other := s.login(t, Options{Asking: Waiting, Err: denies, Timeout: time.Minute})
 	detail, _ := remedyOf(t, s.refuse(t, other, http.StatusUnauthorized, ""))
-	require.Contains(t, detail, "the metadata of the server are for the resource https://elsewhere.example.com/mcp, and not for its URL")
+	require.Contains(t, detail, "the metadata of the server is for the resource https://elsewhere.example.com/mcp, and not for its URL")
 }
 
 // A call that needs more gets more.
@@ -248,6 +248,19 @@ func TestTokensAreNotSentToAnotherAddress(t *testing.T) {
 	}
 	_, err := s.login(t, Options{}).Token()
 	require.Error(t, err)
+}
+
+// The client that the SDK gets has its own CheckRedirect, which takes the place of the SDK's.
+func TestMetadataIsNotLookedForElsewhereOnThisMachine(t *testing.T) {
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { t.Error(req.URL) }))
+	t.Cleanup(elsewhere.Close)
+	s := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusFound))
+	t.Cleanup(s.Close)
+	resp, err := web.Get(s.URL)
+	require.ErrorContains(t, err, "another origin without https")
+	if resp != nil {
+		resp.Body.Close()
+	}
 }
 
 func TestAnswersOfTheBrowserAreChecked(t *testing.T) {

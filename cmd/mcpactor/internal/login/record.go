@@ -16,6 +16,8 @@ import (
 
 	"github.com/gofrs/flock"
 	"golang.org/x/oauth2"
+
+	"github.com/mcpactor/mcpactor/internal/oauthresource"
 )
 
 // record is what is kept of a login. It is read-only once it is made.
@@ -135,11 +137,11 @@ func (f file) lock(ctx context.Context, what string) (unlock func(), waited bool
 // web speaks to authorization servers. It sends tokens and codes to no other address than it was told.
 var web = &http.Client{
 	Timeout: 30 * time.Second,
-	CheckRedirect: func(_ *http.Request, via []*http.Request) error {
-		if via[0].Method != http.MethodGet || len(via) >= 10 {
+	CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		if via[0].Method != http.MethodGet {
 			return http.ErrUseLastResponse
 		}
-		return nil
+		return oauthresource.CheckRedirect(req, via)
 	},
 }
 

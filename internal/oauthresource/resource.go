@@ -127,7 +127,7 @@ func candidates(server *url.URL, header http.Header) (all []*url.URL) {
 	})
 }
 
-// resourceAt returns the resource that metadata name.
+// resourceAt returns the resource that metadata names.
 func resourceAt(ctx context.Context, client *http.Client, at *url.URL) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// resources are the resources that metadata name for the URL of an MCP server, and whether they count.
+// resources are the resources that metadata names for the URL of an MCP server, and whether it counts.
 //
 // RFC 9728, section 3.3, wants the resource to be "identical" to the identifier that the address of the metadata was made of, or,
 // after a challenge, "identical to the URL that the client used"; otherwise the metadata "MUST NOT be used". Section 7.3 gives
@@ -87,7 +87,7 @@ func TestMetadataCountIfTheyNameTheOriginOfTheServerAndTheBeginningOfItsPath(t *
 // errNobody is the error of a person who is not there.
 var errNobody = errors.New("nobody logs in")
 
-// login logs in at a server whose metadata name a resource, and returns the address that the person is sent to, or nil.
+// login logs in at a server whose metadata names a resource, and returns the address that the person is sent to, or nil.
 func login(t *testing.T, server, resource string, challenged bool) (sent *url.URL, err error) {
 	at, err := url.Parse(server)
 	require.NoError(t, err)

@@ -24,7 +24,7 @@ type scripted struct {
 	*httptest.Server
 	authorization string // the endpoint, or empty for its own
 	registration  string // the answer, or empty for a good one
-	resource      string // that the metadata name, or empty for the URL of the MCP server
+	resource      string // that the metadata names, or empty for the URL of the MCP server
 	answer        func(w http.ResponseWriter, form url.Values)
 
 	mu    sync.Mutex

@@ -69,7 +69,7 @@ func TestPersonLogsInAndTheLoginIsKept(t *testing.T) {
 	require.False(t, found)
 }
 
-// The authorization server gets the resource that the metadata name, also when a token is refreshed.
+// The authorization server gets the resource that the metadata names, also when a token is refreshed.
 func TestResourceOfTheMetadataIsThatOfTheLogin(t *testing.T) {
 	s := newScripted(t)
 	s.resource = s.URL

@@ -25,6 +25,10 @@ type RequestIDKey struct{}
 // PrivateKey says that the value belongs to one operation.
 func (RequestIDKey) PrivateKey() {}
 
+// SentKey is the key of a func() that is called when a request of an operation is sent. Over a pipe, no other request is sent
+// meanwhile.
+type SentKey struct{}
+
 // Private is implemented by keys whose values belong to one call of this module. They are
 // not handed on to what that call causes.
 type Private interface{ PrivateKey() }

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/caller"
 	"github.com/mcpactor/mcpactor/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -17,6 +19,8 @@ import (
 
 // run runs an operation for a request, whose further parameters are extra.
 func (c *client) run(r *mcpserver.Request, s *served, extra map[string]json.RawMessage, command func(messages.Header) messages.Operation) (messages.Result, error) {
+	before, sent := s.turn(r)
+	defer sent()
 	h := s.header(patience)
 	s.applyLevel(r.Context, h)
 	h.Extra, h.Quiet = extra, c.g.cfg.Quiet
@@ -34,6 +38,8 @@ func (c *client) run(r *mcpserver.Request, s *served, extra map[string]json.RawM
 			c.Notify("notifications/progress", mcpserver.ObjectOf(p.Verbatim).With("progressToken", token), r.ID)
 		})
 	}
+	ctx = context.WithValue(ctx, caller.SentKey{}, sent)
+	inOrder(ctx, before)
 	began := time.Now()
 	reply, err := c.g.do.Do(ctx, command(h))
 	if err != nil && s.isStarting(ctx, err) {
@@ -44,6 +50,37 @@ func (c *client) run(r *mcpserver.Request, s *served, extra map[string]json.RawM
 		return nil, err
 	}
 	return reply.(messages.Result), nil
+}
+
+// orderTime is how long a request waits until the one before it is sent to the same server.
+const orderTime = 5 * time.Second
+
+// turn puts a request into the order of those of the client for the server. before is closed when the one before is sent. The request calls
+// sent when it is sent too, or never will be.
+func (s *served) turn(r *mcpserver.Request) (before <-chan struct{}, sent func()) {
+	r.Turn()
+	defer r.Pass()
+	own := make(chan struct{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, s.last = s.last, own
+	return before, sync.OnceFunc(func() { close(own) })
+}
+
+// inOrder waits until the request before is sent, but not for long if that one waits for the server.
+func inOrder(ctx context.Context, before <-chan struct{}) {
+	select {
+	case <-before:
+		return
+	default:
+	}
+	timer := time.NewTimer(orderTime)
+	defer timer.Stop()
+	select {
+	case <-before:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // isStarting reports whether a call has failed, and has not run, because the server takes long to start.
@@ -79,7 +116,7 @@ func metaOf(params mcpserver.Object) (meta mcp.Meta) {
 // callTool calls a tool. What fails otherwise than by an error of the server is told to the model in words.
 func (c *client) callTool(r *mcpserver.Request, params mcpserver.Object) (any, error) {
 	public := params.Text("name")
-	s, name, err := c.find(r.Context, "tools/list", public)
+	s, name, err := c.find(r, "tools/list", public)
 	switch {
 	case s == nil && err != nil:
 		return failed("The tool " + fmt.Sprintf("%q", public) + " is not known, and some servers cannot be reached: " + oneLine(err)), nil
@@ -143,7 +180,7 @@ func verbatim(result messages.Result, err error) (any, error) {
 
 func (c *client) getPrompt(r *mcpserver.Request, params mcpserver.Object) (any, error) {
 	public := params.Text("name")
-	s, name, err := c.find(r.Context, "prompts/list", public)
+	s, name, err := c.find(r, "prompts/list", public)
 	switch {
 	case s == nil && err != nil:
 		return nil, err
@@ -172,7 +209,7 @@ func argumentsOf(params mcpserver.Object, into *map[string]string) error {
 
 func (c *client) readResource(r *mcpserver.Request, params mcpserver.Object) (any, error) {
 	uri := params.Text("uri")
-	s, err := c.holder(r.Context, uri)
+	s, err := c.holder(r, uri)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +220,7 @@ func (c *client) readResource(r *mcpserver.Request, params mcpserver.Object) (an
 
 func (c *client) subscribe(r *mcpserver.Request, params mcpserver.Object) (any, error) {
 	uri := params.Text("uri")
-	s, err := c.holder(r.Context, uri)
+	s, err := c.holder(r, uri)
 	if err != nil {
 		return nil, err
 	}
@@ -253,9 +290,9 @@ func (c *client) complete(r *mcpserver.Request, params mcpserver.Object) (any, e
 	var s *served
 	var err error
 	if complete.Ref.Type == "ref/prompt" {
-		s, complete.Ref.Name, err = c.find(r.Context, "prompts/list", complete.Ref.Name)
+		s, complete.Ref.Name, err = c.find(r, "prompts/list", complete.Ref.Name)
 	} else {
-		s, err = c.holder(r.Context, complete.Ref.URI)
+		s, err = c.holder(r, complete.Ref.URI)
 	}
 	switch {
 	case err != nil:

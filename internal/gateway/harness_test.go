@@ -35,6 +35,8 @@ func TestMain(m *testing.M) {
 	case "":
 	case "raw":
 		runRawServer()
+	case orderly:
+		runOrderly()
 	case silent:
 		os.WriteFile(os.Getenv(fileVar), []byte(strconv.Itoa(os.Getpid())), 0o600)
 		time.Sleep(time.Minute)

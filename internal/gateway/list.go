@@ -24,6 +24,7 @@ func (c *client) list(r *mcpserver.Request, params mcpserver.Object) (any, error
 	if params.Text("cursor") != "" {
 		return nil, mcpserver.Invalid("the list has one page")
 	}
+	r.Pass()
 	kind := kinds[r.Method]
 	_, errs := c.lists(r.Context, r.Method, shortWait)
 	if r.Context.Err() != nil {
@@ -85,12 +86,15 @@ func (c *client) lists(ctx context.Context, method string, w waiting) ([]*listed
 
 // find finds the server of a tool or a prompt by its name for the client, and returns the name that the server uses. It is
 // nil if there is none; err says whether some servers could not be listed.
-func (c *client) find(ctx context.Context, method, public string) (s *served, name string, err error) {
+func (c *client) find(r *mcpserver.Request, method, public string) (s *served, name string, err error) {
 	if !c.g.cfg.Prefixed {
 		return c.servers[0], public, nil
 	}
 	for _, w := range []waiting{noWait, shortWait} {
-		got, errs := c.lists(ctx, method, w)
+		if w != noWait {
+			r.Pass()
+		}
+		got, errs := c.lists(r.Context, method, w)
 		for i, s := range c.servers {
 			if errs[i] != nil {
 				continue
@@ -106,7 +110,7 @@ func (c *client) find(ctx context.Context, method, public string) (s *served, na
 	// The tools of a server that was never listed have names that say so.
 	for _, s := range c.servers {
 		if rest, its := strings.CutPrefix(public, toolset.SafeName(s.name, "")); its && toolset.SafeName(s.name, rest) == public {
-			if l, _ := s.lists[method].get(ctx, noWait); l == nil {
+			if l, _ := s.lists[method].get(r.Context, noWait); l == nil {
 				return s, rest, nil
 			}
 		}
@@ -115,13 +119,16 @@ func (c *client) find(ctx context.Context, method, public string) (s *served, na
 }
 
 // holder finds the server that has a resource, or a template of resources.
-func (c *client) holder(ctx context.Context, uri string) (*served, error) {
+func (c *client) holder(r *mcpserver.Request, uri string) (*served, error) {
 	if !c.g.cfg.Prefixed {
 		return c.servers[0], nil
 	}
 	for _, w := range []waiting{noWait, shortWait} {
+		if w != noWait {
+			r.Pass()
+		}
 		for _, method := range []string{"resources/list", "resources/templates/list"} {
-			got, _ := c.lists(ctx, method, w)
+			got, _ := c.lists(r.Context, method, w)
 			for i, s := range c.servers {
 				if got[i] == nil {
 					continue

@@ -27,13 +27,17 @@ type served struct {
 	leveling sync.Mutex // while the log level is set
 
 	mu     sync.Mutex
-	level  string // of its log messages, or "" if none was set
-	silent bool   // it was waited for in vain
+	last   <-chan struct{} // closed when the last request is sent
+	level  string          // of its log messages, or "" if none was set
+	silent bool            // it was waited for in vain
 }
 
 func newServed(c *client, tools toolset.Server) *served {
 	s := &served{c: c, name: tools.Name, tools: tools, lists: map[string]*list{}}
 	s.fetching, s.stopFetching = context.WithCancel(c.g.life)
+	first := make(chan struct{})
+	close(first)
+	s.last = first
 	for method, kind := range kinds {
 		s.lists[method] = &list{of: s, method: method, kind: kind, ended: make(chan struct{}), again: make(chan struct{}, 1)}
 	}

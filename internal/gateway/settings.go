@@ -35,6 +35,7 @@ func (c *client) setLevel(r *mcpserver.Request, params mcpserver.Object) (any, e
 		k.LogLevel = level
 		return changed
 	})
+	r.Pass()
 	for _, s := range c.servers {
 		if s.isOpen(r.Context) {
 			s.applyLevel(r.Context, s.header(patience))

@@ -45,7 +45,7 @@ type Client struct {
 	running map[string]*Request      // by the id of the client
 	asked   map[string]chan *Message // questions to the client, by our id
 	opening bool                     // initialize has no response
-	held    []*Message               // what has come since initialize
+	held    []func()                 // take what has come since initialize
 }
 
 // link carries messages to a client. Its methods may be called from any goroutine.
@@ -65,6 +65,27 @@ type Request struct {
 	cancel    context.CancelFunc
 	cancelled atomic.Bool // by the client
 	opens     bool        // other messages wait for its response
+
+	before <-chan struct{} // closed when the request before has passed, or nil
+	passed chan struct{}   // closed by Pass
+	pass   sync.Once
+}
+
+// order is the order of requests that pass one after the other.
+type order struct{ last <-chan struct{} }
+
+// Turn waits until the requests before this one have passed. A handler needs it where the order of requests counts.
+func (r *Request) Turn() {
+	if r.before != nil {
+		<-r.before
+	}
+}
+
+// Pass lets the next request have its turn, after those before this one. A handler calls it before it waits for anything else. A request
+// that has its response has passed.
+func (r *Request) Pass() {
+	r.Turn()
+	r.pass.Do(func() { close(r.passed) })
 }
 
 // newClient returns a client, for which accept makes the handler.
@@ -84,17 +105,17 @@ func (c *Client) leave(forGood bool) {
 	c.handler.Left(forGood)
 }
 
-// receive takes the next message of the client. It does not wait for anything. What a client sends without waiting for the
-// response to initialize is taken after it.
-func (c *Client) receive(m *Message) {
+// receive takes the next message of the client, which is the next one of an order. It does not wait for anything. What a client sends
+// without waiting for the response to initialize is taken after it.
+func (c *Client) receive(m *Message, in *order) {
 	c.mu.Lock()
 	hold := c.opening && m.Method != "" && m.Method != "ping"
 	if hold {
-		c.held = append(c.held, m)
+		c.held = append(c.held, func() { c.take(m, in) })
 	}
 	c.mu.Unlock()
 	if !hold {
-		c.take(m)
+		c.take(m, in)
 	}
 }
 
@@ -110,15 +131,15 @@ func (c *Client) release() {
 		next := c.held[0]
 		c.held = c.held[1:]
 		c.mu.Unlock()
-		c.take(next)
+		next()
 	}
 }
 
 // take takes a message of the client.
-func (c *Client) take(m *Message) {
+func (c *Client) take(m *Message, in *order) {
 	switch {
 	case m.isRequest():
-		r := &Request{Message: m}
+		r := &Request{Message: m, passed: make(chan struct{})}
 		c.mu.Lock()
 		isRunning := c.running[string(m.ID)] != nil
 		if !isRunning {
@@ -126,6 +147,7 @@ func (c *Client) take(m *Message) {
 			c.running[string(m.ID)] = r
 			r.opens = m.Method == "initialize" && !c.opening
 			c.opening = c.opening || r.opens
+			r.before, in.last = in.last, r.passed
 		}
 		c.mu.Unlock()
 		if isRunning { // the response would be taken for that to the other one
@@ -161,6 +183,7 @@ func (c *Client) take(m *Message) {
 
 // respond runs a request, and sends its response.
 func (c *Client) respond(r *Request) {
+	defer r.Pass()
 	defer r.cancel()
 	result, err := c.handle(r)
 	c.mu.Lock()

@@ -207,8 +207,9 @@ func (e *HTTP) post(w http.ResponseWriter, r *http.Request) {
 			s.put(no)
 		}
 	}
+	var in order
 	for _, m := range batch {
-		l.c.receive(m)
+		l.c.receive(m, &in)
 	}
 	switch {
 	case s != nil:

@@ -52,8 +52,9 @@ func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, accept func(*C
 }
 
 // readLines takes the messages of each line until the input ends.
-func (c *Client) readLines(in io.Reader) {
-	for lines := bufio.NewReaderSize(in, 64<<10); ; {
+func (c *Client) readLines(from io.Reader) {
+	var in order
+	for lines := bufio.NewReaderSize(from, 64<<10); ; {
 		line, isTooLong, err := readLine(lines)
 		switch line = bytes.TrimSpace(line); {
 		case isTooLong:
@@ -64,7 +65,7 @@ func (c *Client) readLines(in io.Reader) {
 				c.link.send(no, nil)
 			}
 			for _, m := range messages {
-				c.receive(m)
+				c.receive(m, &in)
 			}
 		}
 		if err != nil {

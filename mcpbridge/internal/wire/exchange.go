@@ -211,7 +211,16 @@ func (ex *Exchange) IDNote() func(id string) {
 		return nil
 	}
 	note, _ := ex.values.Value(caller.RequestIDKey{}).(func(string))
-	return note
+	sent, _ := ex.values.Value(caller.SentKey{}).(func())
+	if sent == nil {
+		return note
+	}
+	return func(id string) {
+		sent()
+		if note != nil {
+			note(id)
+		}
+	}
 }
 
 // Sent notes that a request is handed to net/http. From here on it counts as sent, unless

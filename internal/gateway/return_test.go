@@ -176,7 +176,7 @@ func TestCallAndQuestionThatARestartHasEndedAreToldOf(t *testing.T) {
 		}
 		r.startAgain()
 		require.Equal(t, http.StatusOK, one.send(t.Context(), http.MethodGet, "", event))
-		one.eventually(`"id":7,"error":{"code":-32603,"message":"the response is lost: mcpactor was restarted meanwhile`)
+		one.eventually(`"id":7,"error":{"code":-32603,"message":"the response is lost: mcpactor was restarted, or`)
 		const answer = `{"jsonrpc":"2.0","id":"mcpactor-ABCDEFGHIJ-1","result":{"action":"accept"}}`
 		require.Equal(t, http.StatusBadRequest, one.send(t.Context(), http.MethodPost, answer, ""))
 		one.eventually("the question is no longer open: mcpactor was restarted")

@@ -51,7 +51,7 @@ func (e *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if l == nil {
 			return
 		}
-		defer l.use()()
+		defer e.done(l)
 		if r.Method == http.MethodDelete {
 			e.end(l, true)
 			return
@@ -113,7 +113,7 @@ func (e *HTTP) Guard(pages http.Handler) http.Handler {
 	})
 }
 
-// linkOf returns the client of a request. If there is none, it answers the request.
+// linkOf returns the client of a request, which the caller uses until done. If there is none, it answers the request.
 func (e *HTTP) linkOf(w http.ResponseWriter, r *http.Request) *httpLink {
 	id := r.Header.Get(headerSession)
 	if revision := r.Header.Get(headerRevision); revision != "" && !slices.Contains(Revisions, revision) {
@@ -137,7 +137,8 @@ func (e *HTTP) linkOf(w http.ResponseWriter, r *http.Request) *httpLink {
 // errClosed is the error for a request after Close.
 var errClosed = errors.New("mcpactor is stopping")
 
-// find returns the client with an id, or nil. One that is leaving is awaited: it may return.
+// find returns the client with an id, or nil. The caller uses it until done. Without an id, it is a new one. One that is leaving is
+// awaited: it may return.
 func (e *HTTP) find(id string) (*httpLink, error) {
 	for {
 		e.mu.Lock()
@@ -146,6 +147,8 @@ func (e *HTTP) find(id string) (*httpLink, error) {
 		case e.closed:
 			e.mu.Unlock()
 			return nil, errClosed
+		case id == "":
+			l = e.add(rand.Text(), e.Accept)
 		case l == nil && e.Return == nil:
 			e.mu.Unlock()
 			return nil, nil
@@ -154,16 +157,19 @@ func (e *HTTP) find(id string) (*httpLink, error) {
 				h, l.failure = e.Return(c)
 				return h
 			})
+		case l.ending:
+			e.mu.Unlock()
+			<-l.left
+			continue
 		}
+		l.used++
+		l.idle.Stop()
 		e.mu.Unlock()
 		if !l.isAccepted() {
 			e.remove(l)
 			return nil, l.failure
 		}
-		if l.c.Context.Err() == nil {
-			return l, nil
-		}
-		<-l.left
+		return l, nil
 	}
 }
 
@@ -181,8 +187,8 @@ func (e *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	}
 	var l *httpLink
 	if len(batch) == 1 && batch[0].Method == "initialize" && batch[0].isRequest() && r.Header.Get(headerSession) == "" {
-		if l = e.open(); l == nil {
-			http.Error(w, errClosed.Error(), http.StatusServiceUnavailable)
+		if l, err = e.find(""); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		w.Header().Set(headerSession, l.id)
@@ -192,10 +198,11 @@ func (e *HTTP) post(w http.ResponseWriter, r *http.Request) {
 	} else if l = e.linkOf(w, r); l == nil {
 		return
 	}
-	defer l.use()()
-	if len(batch) == 1 && l.c.answersAnother(batch[0]) {
-		writeMessage(w, http.StatusBadRequest, unread(jsonrpc.CodeInvalidRequest, "the question is no longer open: mcpactor was restarted, or the client was away for long. The call that it was for may have run"))
-		return
+	defer e.done(l)
+	for _, m := range batch {
+		if l.c.answersAnother(m) {
+			refused = append(refused, unread(jsonrpc.CodeInvalidRequest, "the question is no longer open: mcpactor was restarted, or the client was away for long. The call that it was for may have run"))
+		}
 	}
 	s, isNew := l.newStream(batch)
 	if !isNew {
@@ -231,18 +238,6 @@ func writeMessage(w http.ResponseWriter, status int, m *Message) {
 	w.Write(data) //nolint:errcheck // the client has gone then
 }
 
-// open returns the link to a new client, or nil after Close.
-func (e *HTTP) open() *httpLink {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return nil
-	}
-	l := e.add(rand.Text(), e.Accept)
-	l.isAccepted()
-	return l
-}
-
 // add adds the link to a client, for which accept makes the handler. The caller holds the mutex.
 func (e *HTTP) add(id string, accept func(*Client) Handler) *httpLink {
 	l := &httpLink{id: id, left: make(chan struct{}), names: rand.Text()[:10], requests: map[string]*stream{}, streams: map[string]*stream{}}
@@ -259,14 +254,28 @@ func (e *HTTP) add(id string, accept func(*Client) Handler) *httpLink {
 	return l
 }
 
-// end ends a client, if nobody has. It may return unless it is for good.
+// done notes that a request of a client is over.
+func (e *HTTP) done(l *httpLink) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if l.used--; l.used == 0 && !l.ending {
+		l.idle.Reset(idleTime)
+	}
+}
+
+// end ends a client, if nobody has. Unless it is for good, the client may return, and is not ended while it is used.
 func (e *HTTP) end(l *httpLink, forGood bool) {
-	l.ending.Do(func() {
-		if l.isAccepted() {
-			l.c.leave(forGood)
-		}
-		e.remove(l)
-	})
+	e.mu.Lock()
+	ends := !l.ending && (forGood || l.used == 0)
+	l.ending = l.ending || ends
+	e.mu.Unlock()
+	if !ends {
+		return
+	}
+	if l.isAccepted() {
+		l.c.leave(forGood)
+	}
+	e.remove(l)
 }
 
 // remove removes the link to a client that has left, or was not accepted.
@@ -280,14 +289,19 @@ func (e *HTTP) remove(l *httpLink) {
 	}
 }
 
-// Close cuts off all clients, which may return to another process, and refuses others. Their handlers are not told.
+// Close cuts off all clients, which may return to another process, and refuses others. Their handlers are not told. Requests that have no
+// response get one that says so: not each client can ask for it later.
 func (e *HTTP) Close() {
 	e.mu.Lock()
 	e.closed = true
 	links := slices.Collect(maps.Values(e.links))
+	for _, l := range links {
+		l.ending = true
+	}
 	e.mu.Unlock()
 	for _, l := range links {
 		if l.isAccepted() {
+			l.loseAll()
 			l.c.end()
 		}
 		e.remove(l)
@@ -300,12 +314,15 @@ type httpLink struct {
 	isAccepted func() bool   // makes the client, once, and reports whether there is one
 	failure    error         // why there is none; set by isAccepted
 	c          *Client       // set by isAccepted
-	idle       *time.Timer   // ends the client
-	ending     sync.Once     // ends it
-	left       chan struct{} // closed when it has ended
+	left       chan struct{} // closed when the client has ended
+
+	// The mutex of HTTP guards these.
+
+	used   int         // requests of the client that are open
+	idle   *time.Timer // ends the client when it is not used
+	ending bool        // it ends, or has ended
 
 	mu         sync.Mutex
-	used       int                // requests of the client that are open
 	names      string             // the names of streams begin with it
 	last       int                // counts the streams
 	requests   map[string]*stream // of the requests that have no response, by their ids
@@ -313,19 +330,4 @@ type httpLink struct {
 	answered   []answered         // those of them that have all responses, the newest last
 	size       int                // of these, in bytes
 	standalone *stream            // of what belongs to no request
-}
-
-// use notes that the client is there, until it is called.
-func (l *httpLink) use() (done func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.used++
-	l.idle.Stop()
-	return func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if l.used--; l.used == 0 && l.c.Context.Err() == nil {
-			l.idle.Reset(idleTime)
-		}
-	}
 }

@@ -41,6 +41,52 @@ func TestPagesBesideTheEndpointAskForTheToken(t *testing.T) {
 	}
 }
 
+// A client that cannot resume a stream gets an answer to each open request when the process ends.
+func TestOpenRequestsAreAnsweredAtTheEndOfTheProcess(t *testing.T) {
+	for range 100 {
+		waits := make(chan struct{}, 2)
+		e := &HTTP{Accept: func(*Client) Handler { return &plain{waits} }}
+		post := func(id, body string) *httptest.ResponseRecorder {
+			r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1/mcp", strings.NewReader(body))
+			r.Header.Set(headerSession, id)
+			r.Header.Set(headerRevision, "2025-03-26")
+			w := httptest.NewRecorder()
+			e.ServeHTTP(w, r)
+			return w
+		}
+		id := post("", `{"jsonrpc":"2.0","id":0,"method":"initialize"}`).Header().Get(headerSession)
+		said := make(chan string)
+		go func() {
+			said <- post(id, `[{"jsonrpc":"2.0","id":1,"method":"wait"},{"jsonrpc":"2.0","id":2,"method":"wait"}]`).Body.String()
+		}()
+		<-waits
+		<-waits
+		e.Close()
+		text := <-said
+		require.Equal(t, 2, strings.Count(text, textLost), text)
+		require.Contains(t, text, `"id":1,"error"`)
+		require.Contains(t, text, `"id":2,"error"`)
+	}
+}
+
+// A request that has found its client keeps it, although the client has been silent for too long just then.
+func TestClientThatIsFoundIsNotIdle(t *testing.T) {
+	e := &HTTP{Accept: acceptPlain}
+	defer e.Close()
+	l, err := e.find("")
+	require.NoError(t, err)
+	e.done(l)
+	found, err := e.find(l.id)
+	require.NoError(t, err)
+	require.Same(t, l, found)
+	e.end(l, false)
+	require.NoError(t, l.c.Context.Err())
+	e.done(l)
+	e.end(l, false)
+	require.Error(t, l.c.Context.Err())
+	require.Empty(t, e.links)
+}
+
 // leaver is a handler whose client takes a second to leave.
 type leaver struct {
 	plain

@@ -206,6 +206,14 @@ func TestEachMessageOfABatchIsAnswered(t *testing.T) {
 	status, said = post(`[{"jsonrpc":"2.0","method":"b"},7]`)
 	require.Equal(t, http.StatusBadRequest, status)
 	checkError(t, "a notification and 7", said, "null", -32600)
+	const old = `{"jsonrpc":"2.0","id":"mcpactor-ABCDEFGHIJ-1","result":{}}`
+	status, said = post("[" + old + "," + old + "]")
+	require.Equal(t, http.StatusBadRequest, status)
+	checkError(t, "answers to old questions", said, "null", -32600)
+	status, said = post("[" + old + `,{"jsonrpc":"2.0","id":4,"method":"d"}]`)
+	require.Equal(t, http.StatusOK, status)
+	require.Contains(t, said, "no longer open")
+	require.Contains(t, said, `"id":4,"result":{"method":"d"}`)
 }
 
 // A request with the id of one that is running is refused, so that the answer to the first one is not taken for another. Its id can

@@ -113,8 +113,8 @@ func (s *stream) take(next int) (messages [][]byte, first int, last bool) {
 // maxNamed bounds the ids of requests in the name of a stream, in bytes.
 const maxNamed = 1024
 
-// add returns a new stream. Its name is that of no other, also in other processes. After a dot, it says which requests have it: a
-// client may come back with the name when nothing else is known of them. The caller holds the mutex, or has the link alone.
+// add returns a new stream. The part of the name before the dot is unique across processes. The part after it lists the request ids, so
+// that a client that resumes an unknown stream still gets an answer for each. The caller holds the mutex, or has the link alone.
 func (l *httpLink) add(open map[string]bool) *stream {
 	l.last++
 	name := l.names + strconv.Itoa(l.last)
@@ -190,14 +190,19 @@ func lost(ids []string) *stream {
 	s := &stream{changed: make(chan struct{}, 1), open: map[string]bool{}}
 	for _, id := range ids {
 		if json.Valid([]byte(id)) {
-			s.put(&Message{ID: json.RawMessage(id), Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: textLost}})
+			s.put(lostResponse(id))
 		}
 	}
 	return s
 }
 
+// lostResponse returns the response to a request whose own is lost.
+func lostResponse(id string) *Message {
+	return &Message{ID: json.RawMessage(id), Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: textLost}}
+}
+
 // textLost says to a model what is known of a request whose response is lost.
-const textLost = "the response is lost: mcpactor was restarted meanwhile, or kept the response and was not asked for it in time. The request may have run: check its effect before you repeat it"
+const textLost = "the response is lost: mcpactor was restarted, or the client asked for the response too late. The request may have run: check its effect before you repeat it"
 
 // send puts a message into the stream of a request, or else into the standalone one.
 func (l *httpLink) send(m *Message, of json.RawMessage) {
@@ -221,6 +226,16 @@ func (l *httpLink) send(m *Message, of json.RawMessage) {
 func (l *httpLink) finish(of json.RawMessage) {
 	if s := l.take(of); s != nil {
 		l.close(s, of)
+	}
+}
+
+// loseAll answers all requests that have no response.
+func (l *httpLink) loseAll() {
+	l.mu.Lock()
+	ids := slices.Collect(maps.Keys(l.requests))
+	l.mu.Unlock()
+	for _, id := range ids {
+		l.send(lostResponse(id), json.RawMessage(id))
 	}
 }
 
@@ -289,7 +304,10 @@ func (s *stream) serve(w http.ResponseWriter, r *http.Request, l *httpLink, next
 		case <-r.Context().Done():
 			return
 		case <-l.c.Context.Done():
-			return
+			if s.open == nil {
+				return
+			}
+			l.loseAll() // and their responses end the stream
 		}
 	}
 }

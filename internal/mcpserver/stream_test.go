@@ -91,7 +91,8 @@ func TestWhatIsKeptOfStreamsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &HTTP{Accept: func(c *Client) Handler { return &slow{Client: c} }}
 		defer e.Close()
-		l := e.open()
+		l, err := e.find("")
+		require.NoError(t, err)
 		answer := func(id, text string) *stream {
 			s, _ := l.newStream([]*Message{{ID: json.RawMessage(id), Method: "tools/call"}})
 			for range 3 * maxMessages {
@@ -136,7 +137,8 @@ func TestStandaloneStreamGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &HTTP{Accept: func(c *Client) Handler { return &slow{Client: c} }}
 		defer e.Close()
-		l := e.open()
+		l, err := e.find("")
+		require.NoError(t, err)
 		get := func(event string) string {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()

@@ -31,7 +31,7 @@ func TestVariablesInAFileOfVSCodeMayBeNumbersAndNull(t *testing.T) {
 	}
 	for _, number := range []string{"1e3", "1.0", "12345678901234567890"} {
 		_, err := parse(`{"servers": {"s": {"command": "x", "env": {"A": ` + number + `}}}}`)
-		require.ErrorContains(t, err, "servers.s.env.A: is a number, want a string", "its text in VS Code is another: %s", number)
+		require.ErrorContains(t, err, "servers.s.env.A: is a number that can be written in several ways: write it as a string", "its text in VS Code is another: %s", number)
 	}
 	_, err := parse(`{"mcpServers": ` + env + `}`)
 	require.ErrorContains(t, err, "mcpServers.s.env.PORT: is a number, want a string")

@@ -72,7 +72,11 @@ func (n *node) path() string {
 		case n.parent.kind == isList:
 			parts = append(parts, fmt.Sprintf("[%d]", n.index))
 		case n.parent.parent != nil:
-			parts = append(parts, "."+printable(n.name))
+			name, _, hasValue := strings.Cut(n.name, "=")
+			if name = printable(name); hasValue { // what follows may be a secret
+				name += "=…"
+			}
+			parts = append(parts, "."+name)
 		default:
 			parts = append(parts, printable(n.name))
 		}

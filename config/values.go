@@ -105,7 +105,10 @@ func (r *reader) into(n *node, target any) {
 			case r.vscode && field.kind == isNull:
 				r.warn(field, "has no effect: a server inherits only the variables that programs need, and this may be one of them")
 				return
-			case r.vscode && field.kind == isNumber && isPlainNumber(field.text):
+			case r.vscode && field.kind == isNumber:
+				if !isPlainNumber(field.text) {
+					r.fail(field, "is a number that can be written in several ways: write it as a string")
+				}
 				(*target)[field.name] = field.text
 				return
 			}

@@ -17,7 +17,11 @@ func checkProcess(command, dir string, args []string, env map[string]string) err
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		switch {
 		case name == "" || strings.ContainsAny(name, "="+nul):
-			return fmt.Errorf("env.%s: is no name of a variable", visible.Detail(name))
+			name, _, hasValue := strings.Cut(name, "=")
+			if name = visible.Detail(name); hasValue { // what follows may be a secret
+				name += "=…"
+			}
+			return fmt.Errorf("env.%s: is no name of a variable", name)
 		case strings.Contains(env[name], nul):
 			return fmt.Errorf("env.%s: the value has a NUL character", visible.Detail(name))
 		}

@@ -52,7 +52,7 @@ func TestValidateNamesWhatNoProcessCanHave(t *testing.T) {
 	const secret = "hush-hush"
 	for want, srv := range map[string]Server{
 		"env.: is no name of a variable":    {Command: "x", Env: map[string]string{"": secret}},
-		"env.A=B: is no name of a variable": {Command: "x", Env: map[string]string{"A=B": secret}},
+		"env.A=…: is no name of a variable": {Command: "x", Env: map[string]string{"A=" + secret: ""}},
 		"env.A B: is no name of a variable": {Command: "x", Env: map[string]string{"A\x00B": secret}},
 		"env.TOKEN: the value has a NUL":    {Command: "x", Env: map[string]string{"A": "1", "TOKEN": secret + "\x00"}},
 		"args[1]: has a NUL character":      {Command: "x", Args: []string{"a", secret + "\x00"}},

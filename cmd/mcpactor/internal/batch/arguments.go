@@ -12,7 +12,6 @@ import (
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 	"github.com/mcpactor/mcpactor/internal/schemas"
-	"github.com/mcpactor/mcpactor/toolset"
 )
 
 // argumentsFrom reads the arguments of a tool. Those that are a string here are texts, which [fit] may read otherwise.
@@ -33,14 +32,17 @@ func argumentsFrom(words []string) (map[string]any, error) {
 		if !found || name == "" {
 			return nil, fmt.Errorf("%q: write KEY=text or KEY:=JSON", word)
 		}
-		if name, isJSON := strings.CutSuffix(name, ":"); isJSON {
-			if !json.Valid([]byte(value)) {
-				return nil, fmt.Errorf("%s: %q is no JSON", name, value)
-			}
+		name, isJSON := strings.CutSuffix(name, ":")
+		switch _, isSet := arguments[name]; {
+		case isSet:
+			return nil, fmt.Errorf("%s: is given twice", name)
+		case isJSON && !json.Valid([]byte(value)):
+			return nil, fmt.Errorf("%s: %q is no JSON", name, value)
+		case isJSON:
 			arguments[name] = json.RawMessage(value)
-			continue
+		default:
+			arguments[name] = value
 		}
-		arguments[name] = value
 	}
 	return arguments, nil
 }
@@ -51,11 +53,18 @@ func isText(argument any) bool {
 	return is
 }
 
-// fit makes JSON of the texts which the tool wants as JSON. A text that the tool cannot take in any way is an error.
-func fit(tool *toolset.Tool, arguments map[string]any) error {
-	schema := schemaOf(tool)
+// fit makes JSON of the texts which a tool with this schema wants as JSON. A text that the tool cannot take in any way is an error. If the
+// schema cannot be used, as that of a tool that is left out, the type of each argument is, and isChecked is false.
+func fit(tool string, parameters []byte, isLeftOut bool, arguments map[string]any) (isChecked bool, err error) {
+	var given map[string]any
+	_ = json.Unmarshal(parameters, &given) // else nothing is known of the arguments
+	types := typesIn(given)
+	schema := schemaOf(given)
+	if isChecked = schema != nil && !isLeftOut; !isChecked {
+		schema = schemaOf(types)
+	}
 	if schema == nil { // the server says what is wrong
-		return nil
+		return false, nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(arguments)) {
 		text, is := arguments[name].(string)
@@ -63,19 +72,35 @@ func fit(tool *toolset.Tool, arguments map[string]any) error {
 			continue
 		}
 		if value, err := decode(text); err != nil || schema.Validate(map[string]any{name: value}) != nil {
-			return misfit(tool, name, text)
+			return isChecked, misfit(tool, parameters, name, text)
 		}
 		arguments[name] = json.RawMessage(text)
 	}
-	return nil
+	return isChecked, nil
 }
 
-// schemaOf returns the schema that each single argument of a tool has to meet, or nil if it cannot be used.
-func schemaOf(tool *toolset.Tool) *jsonschema.Resolved {
-	var given map[string]any
-	if err := json.Unmarshal(tool.Parameters(), &given); err != nil {
-		return nil
+// typesIn returns what a schema says of the types of the arguments, and nothing else.
+func typesIn(given map[string]any) map[string]any {
+	types := map[string]any{}
+	properties, _ := given["properties"].(map[string]any)
+	for name, property := range properties {
+		property, _ := property.(map[string]any)
+		kinds, isList := property["type"].([]any)
+		if !isList {
+			kinds = []any{property["type"]}
+		}
+		if !slices.ContainsFunc(kinds, func(kind any) bool { return !slices.Contains(jsonTypes, kind) }) {
+			types[name] = map[string]any{"type": property["type"]}
+		}
 	}
+	return map[string]any{"properties": types}
+}
+
+// jsonTypes are the types of JSON Schema.
+var jsonTypes = []any{"string", "number", "integer", "boolean", "object", "array", "null"}
+
+// schemaOf returns the schema that each single argument of a tool has to meet, or nil if it cannot be used.
+func schemaOf(given map[string]any) *jsonschema.Resolved {
 	for keyword := range given {
 		if !slices.Contains([]string{"properties", "patternProperties", "additionalProperties", "$defs", "definitions"}, keyword) {
 			delete(given, keyword) // such as required, which is about all arguments
@@ -131,17 +156,23 @@ func decode(text string) (value any, err error) {
 }
 
 // misfit returns the error of an argument that the tool cannot take.
-func misfit(tool *toolset.Tool, name, text string) error {
+func misfit(tool string, parameters []byte, name, text string) error {
 	var s jsonSchema
-	_ = json.Unmarshal(tool.Parameters(), &s) // else nothing is known of the field
+	_ = json.Unmarshal(parameters, &s) // else nothing is known of the field
 	field := s.Properties[name]
 	want := "what the schema of the tool says"
 	switch {
 	case field == nil && len(s.Properties) > 0:
 		known := slices.Sorted(maps.Keys(s.Properties))
-		return cli.Usagef("%s has no argument %q: it has %s", tool.Original, name, printable(strings.Join(known, ", ")))
+		return cli.Usagef("%s has no argument %q: it has %s", tool, name, printable(strings.Join(known, ", ")))
 	case field != nil && field.kind() != anything:
 		want = field.kind()
+		switch first, _, _ := strings.Cut(want, " "); first {
+		case "whole", "number", "list":
+			want = "a " + want
+		case "object":
+			want = "an " + want
+		}
 	}
-	return cli.Usagef("%s: %q is not %s. %s:=JSON is sent without a check", name, text, want, name)
+	return cli.Usagef("%s: %q does not fit: the tool wants %s. To send it unchecked, write %s:=JSON", name, text, want, name)
 }

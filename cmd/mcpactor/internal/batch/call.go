@@ -74,7 +74,7 @@ func (cmd *Call) Run(p *cli.Program) error {
 	defer cancel()
 	var progress atomic.Pointer[messages.Progress]
 	done := waiting(p, func() string { return "waiting for " + cmd.Server + progressIn(progress.Load()) })
-	name, err := cmd.prepare(ctx, i, arguments)
+	name, isChecked, err := cmd.prepare(ctx, i, arguments)
 	if err != nil {
 		done()
 		return errors.Join(err, i.stop(closeLimit))
@@ -91,6 +91,9 @@ func (cmd *Call) Run(p *cli.Program) error {
 	}
 	done()
 	stopErr := i.stop(closeLimit)
+	if !isChecked && unknown == "" {
+		p.Errorf("%s: only the types of the arguments were checked: the schema of the tool cannot be used", cmd.Tool)
+	}
 	if unknown != "" {
 		defer p.Errorf("%s", unknown)
 	}
@@ -117,10 +120,10 @@ func (cmd *Call) Run(p *cli.Program) error {
 }
 
 // prepare returns the name of the tool as the server has it, and makes the arguments what the tool wants. If the tools cannot be
-// listed, the arguments stay texts, and the call says why.
-func (cmd *Call) prepare(ctx context.Context, i *instance, arguments map[string]any) (name string, err error) {
+// listed, the arguments stay texts, and the call says why. isChecked is false if the schema of the tool cannot be used.
+func (cmd *Call) prepare(ctx context.Context, i *instance, arguments map[string]any) (name string, isChecked bool, err error) {
 	if !strings.Contains(cmd.Tool, "__") && !slices.ContainsFunc(slices.Collect(maps.Values(arguments)), isText) {
-		return cmd.Tool, nil
+		return cmd.Tool, true, nil
 	}
 	tools := cmd.list(ctx, i).Tools
 	named := func(t *toolset.Tool) bool { return t.Original == cmd.Tool }
@@ -129,9 +132,29 @@ func (cmd *Call) prepare(ctx context.Context, i *instance, arguments map[string]
 	}
 	at := slices.IndexFunc(tools, named)
 	if at < 0 {
-		return cmd.Tool, nil
+		return cmd.prepareLeftOut(ctx, i, arguments)
 	}
-	return tools[at].Original, fit(tools[at], arguments)
+	isChecked, err = fit(tools[at].Original, tools[at].Parameters(), false, arguments)
+	return tools[at].Original, isChecked, err
+}
+
+// prepareLeftOut does the same for a tool that is left out for models, or is not known.
+func (cmd *Call) prepareLeftOut(ctx context.Context, i *instance, arguments map[string]any) (name string, isChecked bool, err error) {
+	listed, err := i.sup.Client().ListTools(ctx, cmd.Server, cmd.Scope)
+	if err != nil {
+		return cmd.Tool, true, nil
+	}
+	for _, tool := range listed.Result.Tools {
+		if tool.Name == cmd.Tool || toolset.SafeName(cmd.Server, tool.Name) == cmd.Tool {
+			parameters, err := json.Marshal(tool.InputSchema)
+			if err != nil {
+				return tool.Name, false, nil
+			}
+			isChecked, err = fit(tool.Name, parameters, true, arguments)
+			return tool.Name, isChecked, err
+		}
+	}
+	return cmd.Tool, true, nil
 }
 
 // list returns the tools of the server, or none if they cannot be listed.
@@ -193,6 +216,10 @@ func (cmd *Call) print(out io.Writer, reply *messages.ToolResult) error {
 		return encoder.Encode(contentOf(reply))
 	}
 	if len(reply.Result.Content) == 0 && reply.Result.StructuredContent != nil {
+		var sent struct{ StructuredContent json.RawMessage }
+		if json.Unmarshal(reply.Verbatim, &sent) == nil && sent.StructuredContent != nil {
+			return encoder.Encode(sent.StructuredContent)
+		}
 		return encoder.Encode(reply.Result.StructuredContent)
 	}
 	for _, part := range reply.Result.Content {

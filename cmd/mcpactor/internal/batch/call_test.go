@@ -117,14 +117,40 @@ func TestArgumentIsWhatTheWholeSchemaSays(t *testing.T) {
 		require.JSONEq(t, want, out.String(), argument)
 	}
 	for argument, want := range map[string]string{
-		"n=abc": `n: "abc" is not whole number or null. n:=JSON is sent without a check`, "u=1.5": `u: "1.5" is not whole number or null`, "u=": `u: "" is not whole number or null`,
-		"b=yes": `b: "yes" is not true or false`, "one=b": `one: "b" is not one of "a" or list of whole number`, "all=3": `all: "3" is not what the schema of the tool says`,
-		`o={"k":"x"}`: "o: ", "e=3": `e: "3" is not one of "1", 2, null`, "c=1": `c: "1" is not true`, "more=x": `echo has no argument "more": it has all, any, b`,
+		"n=abc": `n: "abc" does not fit: the tool wants a whole number or null. To send it unchecked, write n:=JSON`, "u=1.5": `u: "1.5" does not fit: the tool wants a whole number or null`, "u=": `u: "" does not fit: the tool wants a whole number or null`,
+		"b=yes": `b: "yes" does not fit: the tool wants true or false`, "one=b": `one: "b" does not fit: the tool wants one of "a" or list of whole number`, "all=3": `all: "3" does not fit: the tool wants what the schema of the tool says`,
+		`o={"k":"x"}`: "o: ", "e=3": `e: "3" does not fit: the tool wants one of "1", 2, null`, "c=1": `c: "1" does not fit: the tool wants true`, "more=x": `echo has no argument "more": it has all, any, b`,
 	} {
 		var out, log strings.Builder
 		require.Equal(t, cli.ExitUsage, run([]string{"call", "--config", config, "one", "one__echo", argument}, nil, &out, &log), argument)
 		require.Contains(t, log.String(), want)
 		require.Empty(t, out.String())
+	}
+}
+
+// A schema that cannot be used still has the types of its arguments. What is sent twice is refused, and what a server sends is printed
+// as it came.
+func TestArgumentIsOfItsTypeWhereTheSchemaCannotBeUsed(t *testing.T) {
+	server := newTools("a")
+	server.AddTool(&mcp.Tool{Name: "loop", InputSchema: json.RawMessage(`{"type":"object","properties":{
+		"n":{"type":"integer"},"s":{"type":["string","null"]},"odd":{"type":"strng"},"x":{"$ref":"#/$defs/X"}},"$defs":{"X":{"$ref":"#/$defs/X"}}}`)}, func(_ context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{StructuredContent: req.Params.Arguments, Content: []mcp.Content{}}, nil
+	})
+	server.AddTool(&mcp.Tool{Name: "raw", InputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{StructuredContent: json.RawMessage(`{"z":1.0,"a":2}`), Content: []mcp.Content{}}, nil
+	})
+	config := configured(t, fmt.Sprintf(`{"mcpServers": {"one": {"url": %q}}}`, served(t, server)))
+	var out, log strings.Builder
+	require.Equal(t, cli.ExitOK, run([]string{"call", "--config", config, "one", "loop", "n=5", "s=5", "odd=1", "x=1"}, nil, &out, &log), log.String())
+	require.JSONEq(t, `{"n":5,"s":"5","odd":"1","x":"1"}`, out.String())
+	require.Equal(t, "mcpactor: loop: only the types of the arguments were checked: the schema of the tool cannot be used\n", log.String())
+	out.Reset()
+	require.Equal(t, cli.ExitOK, run([]string{"call", "--config", config, "one", "raw"}, nil, &out, &log))
+	require.Equal(t, `{"z":1.0,"a":2}`+"\n", out.String())
+	for _, twice := range [][]string{{"n=1", "n=2"}, {"n:=1", "n=2"}} {
+		log.Reset()
+		require.Equal(t, cli.ExitUsage, run(append([]string{"call", "--config", config, "one", "loop"}, twice...), nil, &out, &log))
+		require.Contains(t, log.String(), "n: is given twice")
 	}
 }
 

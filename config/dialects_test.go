@@ -70,7 +70,7 @@ func TestServersOfAProjectOfClaudeCodeAreThoseOfTheWorkingDirectory(t *testing.T
 		got, file, err := load(folder, users, project)
 		require.NoError(t, err)
 		require.Equal(t, []string{"both of-project", "user of-user"}, got)
-		require.Contains(t, file.Warnings, config.Warning{Field: "mcpServers.both", Line: 1, Text: "is replaced by projects." + repository + ".mcpServers.both"})
+		require.Contains(t, file.Warnings, config.Warning{File: filepath.Join(home, ".claude.json"), Field: "mcpServers.both", Line: 1, Text: "is replaced by projects." + repository + ".mcpServers.both"})
 	}
 	got, _, err := load(home, users, project)
 	require.NoError(t, err)

@@ -52,8 +52,8 @@ func Example() {
 		fmt.Println(server.Name, server.Command+server.URL)
 	}
 	// Output:
-	// line 18: servers.docs.sandboxEnabled: has no effect
-	// line 19: servers.docs.dev: has no effect
+	// testdata/.vscode/mcp.json:18: servers.docs.sandboxEnabled: has no effect
+	// testdata/.vscode/mcp.json:19: servers.docs.dev: has no effect
 	// docs node
 	// issues https://issues.example.com/mcp
 	// legacy http://127.0.0.1:3001/sse

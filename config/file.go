@@ -28,10 +28,13 @@ type File struct {
 	Inputs []Input
 	// Warnings has the fields that have no effect, the servers that get another name, and why servers are left out.
 	Warnings []Warning
+	// Renamed has the names of the servers that get another name, by those in the file. It is nil if there are none.
+	Renamed map[string]string
 }
 
 // Warning is a note about a field of a file, such as that the field has no effect.
 type Warning struct {
+	File  string // the path; empty for [Loader.Parse]
 	Field string // such as "mcpServers.files.timeout"
 	Line  int
 	Text  string
@@ -41,7 +44,9 @@ type Warning struct {
 }
 
 // String returns the warning as one line.
-func (w Warning) String() string { return fmt.Sprintf("line %d: %s: %s", w.Line, w.Field, w.Text) }
+func (w Warning) String() string {
+	return (&Error{w.File, w.Field, w.Line, errors.New(w.Text)}).Error()
+}
 
 // Error is an error in a file. If there are several, [Load] joins them as [errors.Join]
 // does. An error never has the value of an environment variable or of a header.

@@ -67,7 +67,7 @@ func (r *reader) reportLeft() {
 			continue
 		}
 		text := left.Err.Error() + "; the server is left out"
-		r.file.Warnings = append(r.file.Warnings, Warning{Field: left.Field, Line: left.Line, Text: text, Server: left.server})
+		r.file.Warnings = append(r.file.Warnings, Warning{File: left.File, Field: left.Field, Line: left.Line, Text: text, Server: left.server})
 	}
 }
 
@@ -94,5 +94,5 @@ func (r *reader) failField(n *node, field, format string, args ...any) {
 
 // warn adds the warning of a value.
 func (r *reader) warn(n *node, format string, args ...any) {
-	r.file.Warnings = append(r.file.Warnings, Warning{Field: n.path(), Line: n.line, Text: fmt.Sprintf(format, args...)})
+	r.file.Warnings = append(r.file.Warnings, Warning{File: r.name, Field: n.path(), Line: n.line, Text: fmt.Sprintf(format, args...)})
 }

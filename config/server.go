@@ -338,6 +338,10 @@ func (r *reader) nameOf(n *node) string {
 	}
 	r.names[name] = n
 	if name != n.name && name != "" {
+		if r.file.Renamed == nil {
+			r.file.Renamed = map[string]string{}
+		}
+		r.file.Renamed[n.name] = name
 		r.warn(n, "gets the name %q: a name has only the letters A to Z, digits, dots, dashes and underscores", name)
 	}
 	return name

@@ -9,6 +9,15 @@ import (
 	"github.com/mcpactor/mcpactor/config"
 )
 
+// What stands after the = of a name may be a value that was put into the wrong place.
+func TestNameOfAVariableIsShownUpToItsEqualsSign(t *testing.T) {
+	for _, entry := range []string{`"KEY=secret": ""`, `"KEY=secret": 7`} {
+		_, err := parse(`{"mcpServers": {"s": {"command": "x", "env": {` + entry + `}}}}`)
+		require.ErrorContains(t, err, "env.KEY=…: ")
+		require.NotContains(t, err.Error(), "secret")
+	}
+}
+
 func TestInvalidNamesOfServersAreReplaced(t *testing.T) {
 	file, err := parse(`{"mcpServers": {"My Server!": {"command": "x"}, "@scope/name": {"command": "x"}, "a-": {"command": "x"}, "é": {"disabled": true}}}`)
 	require.NoError(t, err)
@@ -17,6 +26,7 @@ func TestInvalidNamesOfServersAreReplaced(t *testing.T) {
 		names = append(names, server.Name)
 	}
 	require.Equal(t, []string{"scope-name", "My-Server", "a-"}, names)
+	require.Equal(t, map[string]string{"My Server!": "My-Server", "@scope/name": "scope-name"}, file.Renamed)
 	require.Len(t, file.Warnings, 2)
 	require.Equal(t, config.Warning{Field: "mcpServers.My Server!", Line: 1, Text: `gets the name "My-Server": a name has only the letters A to Z, digits, dots, dashes and underscores`}, file.Warnings[1])
 

@@ -65,6 +65,7 @@ func (cmd *Call) Run(p *cli.Program) error {
 	if err != nil {
 		return errors.Join(err, i.stop(closeLimit))
 	}
+	cmd.Server = srv.Name
 	for _, text := range LeftOut(i.File, "") {
 		p.Errorf("%s", text)
 	}
@@ -259,11 +260,11 @@ func open(path string, given Inputs, p *cli.Program, level string, limit time.Du
 	return start(path, file, p.Err, level)
 }
 
-// serverIn returns the server of a file with a name.
+// serverIn returns the server of a file with a name, which may be that in the file.
 func serverIn(file *config.File, name string) (mcpbridge.Server, error) {
 	var names []string
 	for _, srv := range file.Supervisor.Servers {
-		if srv.Name == name {
+		if srv.Name == name || srv.Name == file.Renamed[name] {
 			return srv, nil
 		}
 		names = append(names, srv.Name)
@@ -271,7 +272,11 @@ func serverIn(file *config.File, name string) (mcpbridge.Server, error) {
 	if lacks := LeftOut(file, name); len(lacks) > 0 {
 		return mcpbridge.Server{}, cli.Usagef("%s", lacks[0])
 	}
-	if meant := nearest.Of(name, names); meant != "" {
+	known := slices.Clone(names)
+	for _, warning := range file.Warnings {
+		known = append(known, warning.Server)
+	}
+	if meant := nearest.Of(name, known); meant != "" {
 		return mcpbridge.Server{}, cli.Usagef("there is no server %q: did you mean %q?", name, meant)
 	}
 	return mcpbridge.Server{}, cli.Usagef("there is no server %q: the file has %s", name, strings.Join(names, ", "))

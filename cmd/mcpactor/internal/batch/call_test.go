@@ -178,7 +178,7 @@ func TestDoctorNamesServersWhoseInputsAreMissing(t *testing.T) {
 // An entry with an error costs that server, in each command.
 func TestServerWithAnErrorIsLeftOutAndNamed(t *testing.T) {
 	config := configured(t, fmt.Sprintf("{\"mcpServers\": {\"one\": {\"url\": %q},\n\"bad\": {\"command\": \"x\", \"env\": {\"T\": \"${NOT_SET_ANYWHERE}\"}}}}", served(t, newTools("a"))))
-	const named = "line 2: mcpServers.bad.env.T: the environment variable NOT_SET_ANYWHERE is not set: set it, or write ${NOT_SET_ANYWHERE:-default}; the server is left out\n"
+	named := config + ":2: mcpServers.bad.env.T: the environment variable NOT_SET_ANYWHERE is not set: set it, or write ${NOT_SET_ANYWHERE:-default}; the server is left out\n"
 	for _, c := range []struct {
 		args   []string
 		status int
@@ -189,6 +189,7 @@ func TestServerWithAnErrorIsLeftOutAndNamed(t *testing.T) {
 		{[]string{"call", "one", "a"}, cli.ExitOK, "a\n", "mcpactor: " + named},
 		{[]string{"tools"}, cli.ExitOK, "NAME", "mcpactor: " + named},
 		{[]string{"call", "bad", "a"}, cli.ExitUsage, "", "mcpactor: " + named},
+		{[]string{"call", "badd", "a"}, cli.ExitUsage, "", "mcpactor: there is no server \"badd\": did you mean \"bad\"?\n"},
 	} {
 		var out, log strings.Builder
 		require.Equal(t, c.status, run(append(c.args, "--config", config), nil, &out, &log), log.String())
@@ -203,6 +204,17 @@ func TestServerWithAnErrorIsLeftOutAndNamed(t *testing.T) {
 	alone := configured(t, `{"mcpServers": {"bad": {"command": 7}}}`)
 	require.Equal(t, cli.ExitUsage, run([]string{"doctor", "--config", alone}, nil, &out, &log))
 	require.Contains(t, log.String(), "mcpServers.bad.command: is a number, want a string")
+}
+
+// A name that no server can have is shown with the one that it gets, and means the same server.
+func TestNameInTheFileMeansTheServerToo(t *testing.T) {
+	config := configured(t, fmt.Sprintf(`{"mcpServers": {"数据": {"url": %q}}}`, served(t, newTools("a"))))
+	var out, log strings.Builder
+	require.Equal(t, cli.ExitOK, run([]string{"doctor", "--config", config}, nil, &out, &log))
+	require.Regexp(t, `(?m)^server-[0-9a-f]{8}: its name in the file is "数据": `, out.String())
+	out.Reset()
+	require.Equal(t, cli.ExitOK, run([]string{"call", "--config", config, "数据", "a"}, nil, &out, &log), log.String())
+	require.Equal(t, "a\n", out.String())
 }
 
 func TestDoctorWarnsOfContainersThatOutliveTheirSessions(t *testing.T) {

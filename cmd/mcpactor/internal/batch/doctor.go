@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
@@ -21,6 +22,8 @@ import (
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/toolset"
 )
 
 // Doctor is the command that tries each server.
@@ -87,6 +90,9 @@ func (cmd *Doctor) Run(p *cli.Program) error {
 		for _, warning := range slices.Concat(srv.Warnings(), found[n].odd) {
 			fmt.Fprintf(&out, "%s: %s\n", srv.Name, printable(warning))
 		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(i.Renamed)) {
+		fmt.Fprintf(&out, "%s: its name in the file is %q: a name has only the letters A to Z, digits, dots, dashes and underscores\n", i.Renamed[name], name)
 	}
 	for _, text := range LeftOut(i.File, "") { // these servers are not among those above
 		failed = true
@@ -156,7 +162,28 @@ func (cmd *Doctor) examine(ctx context.Context, i *instance, server string) (d d
 		return diagnosis{err: err}
 	}
 	d.tools, d.odd = len(listed.Result.Tools), listed.Remarks()
+	for _, left := range cmd.leftOut(ctx, i, server) {
+		d.odd = append(d.odd, left.Target+": "+left.Detail)
+	}
 	return d
+}
+
+// leftOut returns a failure for each tool of a server that is left out for models.
+func (cmd *Doctor) leftOut(ctx context.Context, i *instance, server string) []*messages.Failure {
+	at := slices.IndexFunc(i.Tools, func(tools toolset.Server) bool { return tools.Name == server })
+	if at < 0 {
+		return nil
+	}
+	tools, err := i.toolset(toolset.Config{Servers: i.Tools[at : at+1], ListTimeout: cmd.Timeout})
+	if err != nil {
+		return nil
+	}
+	defer tools.Close()
+	set, err := tools.Tools(ctx)
+	if err != nil {
+		return nil
+	}
+	return set.LeftOut
 }
 
 // loginOf says whether a login at a server is kept.

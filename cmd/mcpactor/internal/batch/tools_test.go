@@ -86,7 +86,7 @@ func TestServersWhoseInputsAreMissingAreNamed(t *testing.T) {
 		var out, log strings.Builder
 		status := run(append(args, "--config", config), nil, &out, &log)
 		require.Equal(t, len(args) == 1, status == cli.ExitOK, "the others are listed")
-		require.Equal(t, "mcpactor: line 1: servers.lacks.headers.K: needs the input \"key\": give --input key=VALUE; the server is left out\n", log.String())
+		require.Equal(t, "mcpactor: "+config+":1: servers.lacks.headers.K: needs the input \"key\": give --input key=VALUE; the server is left out\n", log.String())
 		require.Equal(t, len(args) == 1, strings.Contains(out.String(), "one__a"))
 	}
 }
@@ -177,6 +177,10 @@ func TestToolThatIsLeftOutIsNamed(t *testing.T) {
 		require.NotEqual(t, cli.ExitOK, run([]string{"tools", "--config", config, name}, nil, &out, &log))
 		require.Contains(t, log.String(), want)
 	}
+
+	var found strings.Builder
+	require.Equal(t, cli.ExitOK, run([]string{"doctor", "--config", config}, nil, &found, &log))
+	require.Contains(t, found.String(), "one: odd: "+why)
 
 	out.Reset()
 	log.Reset()

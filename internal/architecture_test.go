@@ -99,7 +99,7 @@ var imports = []struct{ of, may string }{
 	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/caller internal/exact internal/guard internal/nearest internal/relay internal/schemas internal/storelimit internal/tracecontext internal/visible"},
 	{"config", "mcpbridge messages supervisor toolset internal/nearest internal/wellformed"},
 
-	{"internal/gateway", "mcpbridge messages resume supervisor toolset internal/mcpserver"},
+	{"internal/gateway", "mcpbridge messages resume supervisor toolset internal/caller internal/mcpserver"},
 
 	// Programs, and what tests them.
 	{"tests/... cmd/... docs/...", "actors config mcpbridge mcpbridge/dialer messages supervisor/... toolset/... resume/... " +

@@ -55,14 +55,6 @@ func (c *conn) awaitSilence(ctx context.Context, d time.Duration) bool {
 	return true
 }
 
-// discovery is what becomes of server/discover in a handshake with a server that has no URL.
-type discovery struct {
-	end      context.CancelFunc // ends the request
-	answered chan struct{}      // closed when the request has ended; nil if there was none
-	newer    bool               // the result has a version that initialize does not have; valid once answered is closed
-	gaveUp   bool               // initialize was sent before the answer came
-}
-
 // discover sends server/discover. If a server without a URL is silent, discover gives the request up. Then the SDK sends
 // initialize to the same process. A result that still comes says what to ask for at the next start.
 func (c *conn) discover(ctx context.Context, send func(context.Context) (mcp.Result, error)) (mcp.Result, error) {

@@ -74,7 +74,7 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	case errors.Is(err, errFruitless):
 		return resp, nil
 	case err != nil:
-		return nil, &notRefreshed{err, Respond(req, resp.StatusCode, "", ReadRefusal(resp), resp.Header)} //nolint:bodyclose // it is in memory
+		return nil, &notRefreshed{err, Respond(req, resp.StatusCode, "", ReadRefusal(resp), resp.Header)}
 	}
 	resp.Body.Close()
 	if signed, _, err = a.sign(again); err != nil {

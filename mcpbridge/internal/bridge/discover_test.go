@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -207,7 +208,7 @@ func TestServerThatDoesNotKnowServerDiscoverWorksAtTheFirstCall(t *testing.T) {
 			_, _, processes := d.use()
 			if costs {
 				require.Equal(t, [][]string{inOldWay}, processes, "the store remembers it")
-			} else {
+			} else if runtime.GOOS == "linux" { // elsewhere a process that is slow to start may be taken for one that is silent
 				require.Equal(t, [][]string{askedFirst}, processes, "it costs nothing to ask again")
 			}
 		})

@@ -96,18 +96,6 @@ func (c caller) list(ctx context.Context, op messages.Operation) (result message
 	return result, err
 }
 
-// narrower returns for how long, and for whom, both of two parts of a list may be kept. A part without a ttlMs says nothing
-// about the time.
-func narrower(one, two mcp.Cacheable) mcp.Cacheable {
-	if one.TTLMs <= 0 || two.TTLMs > 0 && two.TTLMs < one.TTLMs {
-		one.TTLMs = two.TTLMs
-	}
-	if one.CacheScope != "private" {
-		one.CacheScope = two.CacheScope
-	}
-	return one
-}
-
 // callParams returns a copy of the parameters of a call.
 func callParams(params *mcp.CallToolParams) *mcp.CallToolParams {
 	params = copyOf(params)

@@ -112,6 +112,18 @@ func (c caller) afterEmptyCursor(ex *wire.Exchange, n int, err error) (incomplet
 	return fmt.Sprintf("page %d, which has an empty cursor, failed: %s", n, e.Detail)
 }
 
+// narrower returns for how long, and for whom, both of two parts of a list may be kept. A part without a ttlMs says nothing
+// about the time.
+func narrower(one, two mcp.Cacheable) mcp.Cacheable {
+	if one.TTLMs <= 0 || two.TTLMs > 0 && two.TTLMs < one.TTLMs {
+		one.TTLMs = two.TTLMs
+	}
+	if one.CacheScope != "private" {
+		one.CacheScope = two.CacheScope
+	}
+	return one
+}
+
 // sizeOf returns the size of a page as JSON. On the wire it had the same size, apart from
 // spaces and from fields that the SDK does not know.
 func sizeOf(page any) int {

@@ -23,17 +23,22 @@ func largeCookies() (secrets []string) {
 	return secrets
 }
 
-// A server chooses the secrets and the text: what it sends may not cost more than a bounded
-// number of comparisons.
-func TestWorkForATextIsBounded(t *testing.T) {
-	secrets := largeCookies()
-	for _, text := range []string{
+// alikeTexts returns long texts that are like these cookies for as long as possible.
+func alikeTexts() []string {
+	return []string{
 		strings.Repeat("a+/%", 15_000),
 		strings.Repeat("a+/%", 899) + strings.Repeat("&amp;\\u002f%2B", 5_000),
 		strings.Repeat("a", 60_000),
 		strings.Repeat(strings.Repeat("a+/%", 15)+"a+/", 1_000),
 		strings.Repeat("7a+/%", 10_000),
-	} {
+	}
+}
+
+// A server chooses the secrets and the text: what it sends may not cost more than a bounded
+// number of comparisons.
+func TestWorkForATextIsBounded(t *testing.T) {
+	secrets := largeCookies()
+	for _, text := range alikeTexts() {
 		f := newFinder(secrets)
 		f.blackOut(text[:maxText])
 		all := 10 * maxText
@@ -41,7 +46,6 @@ func TestWorkForATextIsBounded(t *testing.T) {
 			all += len(s)
 		}
 		require.LessOrEqual(t, f.work, all, "each byte is looked at a few times, however alike they are")
-		require.Less(t, testing.AllocsPerRun(3, func() { Clean(text, secrets...) }), float64(4*maxText))
 		require.LessOrEqual(t, len(Clean(text, secrets...)), MaxDetail+len("…"))
 	}
 }

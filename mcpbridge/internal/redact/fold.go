@@ -34,7 +34,10 @@ var (
 func unescape(escaped string) (text string) {
 	switch {
 	case escaped[0] == '%':
-		text, _ = url.PathUnescape(percents.ReplaceAllString(escaped, "%$1"))
+		if strings.Contains(escaped, "%25") {
+			escaped = percents.ReplaceAllString(escaped, "%$1")
+		}
+		text, _ = url.PathUnescape(escaped)
 	case escaped[0] == '\\':
 		json.Unmarshal([]byte(`"`+backslashes.ReplaceAllString(escaped, `\`)+`"`), &text) //nolint:errcheck // as said
 	case strings.HasSuffix(escaped, ";"):

@@ -90,7 +90,7 @@ func (s *scheduler) Posting(to *mailbox.Mailbox, message any) {
 		if s.pauses--; s.pauses > 0 {
 			return
 		}
-		t.actor = true
+		t.actor, t.in = true, s.ran // what it posts may be for another process
 	}
 	s.wait(t)
 }
@@ -143,7 +143,9 @@ func (s *scheduler) rest() {
 		if t.mailbox == nil {
 			continue
 		}
-		t.in = s.in(t.mailbox)
+		if t.in == nil {
+			t.in = s.in(t.mailbox)
+		}
 		if s.names[t.mailbox] == "" {
 			s.names[t.mailbox] = s.nameOf(t.mailbox)
 		}

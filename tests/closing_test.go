@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -20,6 +22,7 @@ import (
 func TestLeastRecentlyUsedIdleSessionMakesRoom(t *testing.T) {
 	inFakeTime(t, supervisor.Config{MaxSessions: 3}, func(h *harness) {
 		busy := h.send(call("busy", "slow"))
+		synctest.Wait()
 		for _, scope := range []string{"a", "b", "a"} {
 			h.send(call(scope, "count")).ok()
 		}
@@ -263,23 +266,41 @@ func TestStopReturnsThoughTheTenantFunctionBlocks(t *testing.T) {
 	})
 }
 
-// A supervisor whose registry is stopped from outside still answers all calls, and closes
+// A supervisor whose registry is stopped from outside still answers all commands at once, and closes
 // all sessions.
 func TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything(t *testing.T) {
-	inFakeTime(t, supervisor.Config{MaxInFlight: 1}, func(h *harness) {
+	store := &hungStore{}
+	inFakeTime(t, supervisor.Config{MaxInFlight: 1, Store: store}, func(h *harness) {
 		h.strict = false // messages of the registry to itself may become dead letters
+		read := make(chan struct{})
+		h.system.Root.Send(h.pid, &protocol.Cluster{Owns: func(key messages.Key) bool {
+			if key.Scope == "last" {
+				<-read // holds the registry up
+			}
+			return true
+		}})
 		h.server.dial = slowDial(time.Second, nil)
 		dialing := h.calls(10, "dialing", "count")
+		synctest.Wait()
 		h.server.set(func() { h.server.dial = nil })
 		running := h.calls(10, "running", "hang")
 		synctest.Wait()
-		closing := h.send(&messages.CloseScope{Scope: "running"}) // waits for the call that runs
+		store.hangs.Store(true)
+		closing := h.send(&messages.CloseScope{Scope: "running"}) // waits for the call that runs, and for the store
 		synctest.Wait()
-		last := append(h.calls(10, "last", "count"), closing)
+		last := h.calls(10, "last", "count")
+		synctest.Wait() // the registry reads the first of them
+		began := time.Now()
 		h.system.Root.Stop(h.sup.PID())
-		for _, p := range append(append(dialing, running...), last...) {
-			p.reply()
+		read <- struct{}{}
+		synctest.Wait() // it stops, and reads the second; its sessions end
+		close(read)     // it has stopped, and reads no other
+		last[1].fails(messages.CodeDraining)
+		for _, p := range slices.Concat(dialing, running, last[:1], last[2:]) {
+			p.fails(messages.CodeClosed)
 		}
+		require.IsType(t, &messages.Closed{}, closing.reply())
+		require.Zero(t, time.Since(began))
 		require.NoError(t, h.sup.Stop(h.t.Context()))
 		time.Sleep(10 * time.Second) // synctest
 	})

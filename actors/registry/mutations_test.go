@@ -40,11 +40,11 @@ var rare = map[string]bool{
 	"a place keeps its turn":                                          true, // it needs three places that wait and have permits: see TestPlacesTakeTurns
 }
 
-// A line of a simulation that has found something, and of a test that has failed.
+// A line of a simulation that has found something, and of tests that have failed.
 var (
 	violationLine = regexp.MustCompile(`seed (\d+), after ([^:]+): ([^\n]*)`)
 	crashLine     = regexp.MustCompile(`(?m)^(?:panic|fatal error): .*`)
-	failureLine   = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^(?:panic|fatal error): .*`)
+	failureLine   = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^(?:panic|fatal error|goleak): .*`)
 )
 
 // The simulations find each of these bugs, but for those that are rare: in a schedule that passes without the bug. So do the
@@ -63,7 +63,11 @@ func TestMutations(t *testing.T) {
 		if len(wanted) == 0 {
 			continue
 		}
-		intact := look{t, mutation{name: "no bug at all"}, "", group.pkg}.build()
+		intact := buildIntact(t, group.pkg)
+		if *mutationSuite {
+			by, is := intact.trySuite(group.suite)
+			require.False(t, is, "without a bug: %s", by)
+		}
 		for _, m := range wanted {
 			l := look{t, m, "", group.pkg}.build()
 			how, is := l.find(intact)
@@ -85,21 +89,24 @@ func TestMutations(t *testing.T) {
 	require.Empty(t, missed)
 }
 
-// Each directed test fails with the bug that it must find.
+// Each directed test passes without a bug, and fails with the bug that it must find.
 func TestDirectedMutations(t *testing.T) {
-	missed := []string{}
+	intact, missed := map[string]look{}, []string{}
 	for _, m := range directedMutations {
 		name := fmt.Sprintf("%2d %s: %s", m.guarantee, m.test, m.name)
 		if !regexp.MustCompile(*mutationOnly).MatchString(name) {
 			continue
 		}
 		began := time.Now()
-		out, err := look{t, m.mutation, "", m.pkg}.build().run("-test.run", "^"+m.test+"$", "-test.timeout", "3m")
-		require.NotContains(t, out, "no tests to run", name)
-		if err == nil {
+		if _, is := intact[m.pkg]; !is {
+			intact[m.pkg] = buildIntact(t, m.pkg)
+		}
+		by, is := intact[m.pkg].tryTest(m.test)
+		require.False(t, is, "%s: without a bug: %s", name, by)
+		if by, is = (look{t, m.mutation, "", m.pkg}).build().tryTest(m.test); !is {
 			missed = append(missed, name)
 		}
-		fmt.Printf("%-100s %-8v %s\n", name, time.Since(began).Round(time.Second), strings.TrimSpace(failureLine.FindString(out)))
+		fmt.Printf("%-100s %-8v %s\n", name, time.Since(began).Round(time.Second), by)
 	}
 	require.Empty(t, missed)
 }
@@ -110,6 +117,11 @@ type look struct {
 	mutation
 	dir string
 	pkg string
+}
+
+// buildIntact builds the test of a package without a mutation.
+func buildIntact(t *testing.T, pkg string) look {
+	return look{t, mutation{name: "no bug at all"}, "", pkg}.build()
 }
 
 // build builds the test of the package with the mutation, in a folder of its own.
@@ -182,11 +194,18 @@ func (l look) find(intact look) (how string, found bool) {
 	}
 }
 
+// tryTest runs one test with the mutation. It reports how the test has failed.
+func (l look) tryTest(name string) (how string, found bool) {
+	out, err := l.run("-test.run", "^"+name+"$", "-test.timeout", "3m")
+	require.NotContains(l, out, "no tests to run", name)
+	return l.failure(out, err)
+}
+
 // trySuite runs the other tests with the mutation: those of the package of the simulation, of the packages with the mutation, and
 // of others. It reports which has failed first.
 func (l look) trySuite(others []string) (how string, found bool) {
 	began := time.Now()
-	out, err := l.run("-test.failfast", "-test.skip", "^TestSimulation", "-test.timeout", "2m")
+	out, err := l.run("-test.failfast", "-test.skip", "^TestSimulation", "-test.timeout", "5m")
 	packages := []string{}
 	for _, c := range l.changes {
 		packages = append(packages, "./"+path.Dir(c.file))
@@ -197,8 +216,20 @@ func (l look) trySuite(others []string) (how string, found bool) {
 			out, err = l.test("-failfast", "-timeout", "5m", pkg)
 		}
 	}
-	if err == nil {
+	how, found = l.failure(out, err)
+	return fmt.Sprintf("after %v: %s", time.Since(began).Round(time.Second), how), found
+}
+
+// failure reports how tests have failed. A run that was too slow proves nothing, and one that fails in another way, for example because
+// it cannot be built, is an error of the mutation.
+func (l look) failure(out string, err error) (how string, found bool) {
+	switch {
+	case err == nil:
 		return "NOT FOUND", false
+	case strings.Contains(out, "panic: test timed out"):
+		return "NOT FOUND: timed out", false
 	}
-	return fmt.Sprintf("after %v: %s", time.Since(began).Round(time.Second), strings.TrimSpace(failureLine.FindString(out))), true
+	how = strings.TrimSpace(failureLine.FindString(out))
+	require.NotEmpty(l, how, "%s: %s", l.name, out)
+	return how, true
 }

@@ -48,7 +48,7 @@ func TestReplayThatExpiresAgainIsTheCallersFailure(t *testing.T) {
 // B4, B5
 func TestCallOfTheOldSessionGetsItsResultAndItsReportIsIgnored(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
-		slow := h.send(call("a", "slow"))
+		slow, late := h.send(call("a", "slow")), h.send(call("a", "late", replay(messages.ReplayNever)))
 		synctest.Wait()
 		h.server.expire("a")
 		next := h.send(call("a", "count"))
@@ -57,6 +57,9 @@ func TestCallOfTheOldSessionGetsItsResultAndItsReportIsIgnored(t *testing.T) {
 		require.Equal(t, "done", slow.text())
 		require.EqualValues(t, 1, slow.ok().Generation)
 		require.Equal(t, "1", next.text())
+		require.False(t, late.answered())
+		late.fails(messages.CodeExpired)
+		require.EqualValues(t, 2, h.send(call("a", "count")).ok().Generation)
 		requireEvents[*messages.SessionExpired](h, 1)
 	})
 }

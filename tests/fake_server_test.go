@@ -25,6 +25,7 @@ import (
 //	slow    runs for a second
 //	stuck   does not heed its context: runs until its connection ends
 //	panic   panics
+//	late    does not run: a second after its connection has ended it says that the session has expired
 type fakeServer struct {
 	mu       sync.Mutex
 	sessions map[string]*int // the counters, by the id of a session that the server knows
@@ -169,7 +170,7 @@ func (c *fakeConn) Do(ctx context.Context, op messages.Operation) (messages.Resu
 
 func (c *fakeConn) call(ctx context.Context, op *messages.CallTool, state *int) (messages.Result, error) {
 	id := op.Params.Arguments.(map[string]any)["call"].(string)
-	if op.Params.Name != "refuse" {
+	if name := op.Params.Name; name != "refuse" && name != "late" {
 		c.server.set(func() { c.server.runs[id]++ })
 	}
 	var cancelled, later <-chan any
@@ -184,6 +185,10 @@ func (c *fakeConn) call(ctx context.Context, op *messages.CallTool, state *int) 
 		return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Detail: "unknown tool"}
 	case "panic":
 		panic("a hook panics")
+	case "late":
+		<-c.broken
+		time.Sleep(time.Second) // synctest
+		return nil, &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Sent: true, Detail: "404 Not Found"}
 	case "slow":
 		later = afterDelay(time.Second)
 		cancelled = whenDone(ctx)

@@ -92,11 +92,16 @@ func TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay(t *testing.T) {
 			"tools/call count",
 		}, tr.take())
 
+		lost := h.send(call("a", "wait"))
+		synctest.Wait()
 		e.Stop() // the server keeps the session and its state
+		lost.fails(messages.CodeLost)
 		require.NoError(t, e.Start())
-		require.Equal(t, "3", h.send(call("a", "count", replay(messages.ReplayAlways))).text())
+		e.Release()
+		require.Equal(t, "4", h.send(call("a", "count")).text())
+		awaitEvent(h, func(restarted *messages.SessionRestarted) bool { return restarted.Attached })
 		for _, line := range tr.take() {
-			require.Contains(t, []string{"ping", "tools/list", "tools/call count"}, line)
+			require.Contains(t, []string{"ping", "tools/list", "tools/call wait", "tools/call count"}, line)
 		}
 	})
 }

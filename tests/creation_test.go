@@ -153,6 +153,7 @@ func TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey(t *testing.T) {
 		}
 		began := time.Now()
 		hung := h.send(call("hung", "count"))
+		synctest.Wait()
 		require.Equal(t, "1", h.send(call("a", "count")).text())
 		require.Zero(t, time.Since(began))
 		require.Contains(t, hung.fails(messages.CodeUnavailable).Detail, "timed out")

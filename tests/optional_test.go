@@ -82,6 +82,7 @@ var questions = []struct {
 	{name: "nothing of a server that resumes", habits: habits{resumable: true}},
 	{name: "server/discover"},
 	{name: "ping"},
+	{name: "keepalive", kind: "ping", habits: habits{keepAlive: time.Minute}},
 	{name: "tools/list"},
 	{name: "notifications/initialized"},
 	{name: "notifications/cancelled"},
@@ -273,6 +274,9 @@ func TestRequestsOfOurOwnThatAreRefusedChangeNoCall(t *testing.T) {
 							defer heal()
 							c.happen(p, refusalOf(t, form))
 							want, limit := c.expected(q.name, how.name)
+							if silent := []string{"ignored", "202", "closed"}; c.name == "idle" && (q.name != "keepalive" || !slices.Contains(silent, how.name)) {
+								require.Zero(t, countEvents[*messages.SessionRestarting](p.harness))
+							}
 							if got := strings.Join(p.said, " "); got != want || p.slowest > limit {
 								t.Errorf("got %s in %v, want %s in %v", got, p.slowest, want, limit)
 							}
@@ -381,7 +385,7 @@ func overRawHTTP(t *testing.T, habits habits, scenario func(p *plain)) {
 		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
 		defer server.Close()              // also when the scenario fails
 		defer raw.release()
-		config := mcpbridge.Server{Name: "s", URL: server.URL() + "/mcp", HTTPClient: &http.Client{Transport: server}}
+		config := mcpbridge.Server{Name: "s", URL: server.URL() + "/mcp", KeepAlive: habits.keepAlive, HTTPClient: &http.Client{Transport: server}}
 		if habits.sse {
 			config.Transport = mcpbridge.TransportSSE
 		}

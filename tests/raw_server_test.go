@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
@@ -44,11 +45,12 @@ type habits struct {
 	unknown  faults.Fault               // its answer to a session that it does not know; 404 if nil
 
 	// Over HTTP.
-	resumable bool // answers are event streams that can be resumed
-	onStream  bool // answers come on the standalone stream, and each POST gets 202
-	noID      bool // there is one session, without an id
-	sse       bool // it speaks HTTP+SSE
-	newIDs    bool // each answer names another session id, and any id is known
+	resumable bool          // answers are event streams that can be resumed
+	onStream  bool          // answers come on the standalone stream, and each POST gets 202
+	noID      bool          // there is one session, without an id
+	sse       bool          // it speaks HTTP+SSE
+	newIDs    bool          // each answer names another session id, and any id is known
+	keepAlive time.Duration // of the sessions
 }
 
 // rawSession is the state of a session.

@@ -64,8 +64,8 @@ func newChattyServer() *mcp.Server {
 		}
 		return text("said")
 	})
-	tool("flood", func(ctx context.Context, req *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
-		for i := range 12_000 {
+	tool("flood", func(ctx context.Context, req *mcp.CallToolRequest, args map[string]any) (*mcp.CallToolResult, any, error) {
+		for i := range int(args["size"].(float64)) {
 			if err := req.Session.Log(ctx, &mcp.LoggingMessageParams{Level: "error", Data: i}); err != nil {
 				return nil, nil, err
 			}
@@ -374,7 +374,7 @@ func TestFloodOfNotificationsIsBounded(t *testing.T) {
 	})
 	level := &messages.SetLogLevel{Header: messages.To("s", "a"), Level: "debug"}
 	require.IsType(t, &messages.Ack{}, h.send(level).reply())
-	require.Equal(t, "flooded", h.send(call("a", "flood")).text())
+	require.Equal(t, "flooded", h.send(call("a", "flood", with("size", 12_000))).text())
 	require.Equal(t, "touched", h.send(call("a", "touch")).text())
 	require.Eventually(t, func() bool { return h.inspect().Counters.Dropped >= 10_900 }, 20*time.Second, time.Millisecond)
 	require.Eventually(t, func() bool { return len(taken) >= 12_000 }, 20*time.Second, time.Millisecond)
@@ -387,6 +387,42 @@ func TestFloodOfNotificationsIsBounded(t *testing.T) {
 		return h.send(call("a", "change")).text() == "changed" && countEvents[*messages.ToolsChanged](h) > 0
 	}, 20*time.Second, time.Millisecond)
 	h.stopAndVerify()
+}
+
+// A server whose notifications the registry has no time for makes it hold a bounded number of them.
+func TestNotificationsOnTheirWayAreBounded(t *testing.T) {
+	h := newHarness(t)
+	var taken atomic.Int64
+	subscriber := spawn(h, func(c actor.Context) {
+		if read, last := c.Message().(chan struct{}); last {
+			close(read)
+			return
+		}
+		taken.Add(1)
+	})
+	held := make(chan struct{})
+	h.start(supervisor.Config{
+		Subscriber: subscriber,
+		Servers:    []mcpbridge.Server{{Name: "s", InMemory: newChattyServer(), ProtocolVersion: "2025-11-25"}},
+		Tenant: func(key messages.Key) string {
+			if key.Scope == "held" {
+				<-held // and with it the registry
+			}
+			return ""
+		},
+	})
+	level := &messages.SetLogLevel{Header: messages.To("s", "a"), Level: "debug"}
+	require.IsType(t, &messages.Ack{}, h.send(level).reply())
+	flood, holds := h.send(call("a", "flood", with("size", 40_000))), h.send(call("held", "touch"))
+	require.Equal(t, "flooded", flood.text())
+	close(held)
+	require.Equal(t, "touched", holds.text())
+	h.stopAndVerify()
+	read := make(chan struct{})
+	h.system.Root.Send(subscriber, read)
+	<-read
+	require.GreaterOrEqual(t, taken.Load(), int64(1<<14))
+	require.Less(t, taken.Load(), int64(30_000))
 }
 
 // B10: the new session has its roots before its first call.

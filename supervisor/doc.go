@@ -32,7 +32,8 @@
 //     TestFailedCreationFailsAllWhoWaitedAndTheNextCallTriesAnew;
 //     TestCallerWhoGivesUpDoesNotCancelTheCreationForOthers)
 //  4. One rebuild. An MCP session that has expired is rebuilt once, however many calls
-//     find that it has expired. (TestEveryFormOfExpiryIsRecognised)
+//     find that it has expired. (TestEveryFormOfExpiryIsRecognised;
+//     TestCallOfTheOldSessionGetsItsResultAndItsReportIsIgnored)
 //  5. At most one replay, and only if it is safe: the call was certainly not executed, it
 //     is idempotent, or the caller allows it. A call that never reached the server, or that an
 //     HTTP/2 server says it did not process, may be sent again, up to six times. This does not
@@ -79,7 +80,7 @@
 //     What a server
 //     can make this process hold is bounded for each connection. A response with a request id
 //     that its connection did not send is dropped.
-//     (TestNobodyWhoFloodsDelaysAnotherKey; in actors/registry TestNoStepGrowsWithTheKeys; in
+//     (TestNobodyWhoFloodsDelaysAnotherKey; TestNotificationsOnTheirWayAreBounded; in actors/registry TestNoStepGrowsWithTheKeys; in
 //     mcpbridge/internal/bridge TestFloodOverAPipeIsBounded, TestIDsOfAConnectionAreUsedByNoOther;
 //     TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey;
 //     TestStopReturnsAtTheEndOfItsContextAndSaysWhatIsLeft;

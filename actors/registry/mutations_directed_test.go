@@ -16,30 +16,65 @@ func plantedBug(name string) mutation {
 	return all[slices.IndexFunc(all, func(m mutation) bool { return m.name == name })]
 }
 
-// The tests were drawn from those that the package documentation of supervisor names, at least two mutations for each
-// guarantee, and are tried by make mutations.
+// Each test that the package documentation of supervisor names has at least one of these bugs. make mutations shows that it finds them.
 var directedMutations = []directedMutation{
 	{1, "./tests", "TestDeadlinePassesInFlightAndWhileWaiting", plantedBug("a call that waits has no deadline")},
 	{1, "./tests", "TestDeadlinePassesInFlightAndWhileWaiting", plantedBug("a call that runs has no deadline")},
 	{1, "./tests", "TestCommandsToAStoppedSupervisorAreAnswered", mutation{"what comes too late is not answered", []change{
 		{"actors/registry/registry.go", "{ protocol.Answer(post, name, message, sender) }", "{ _ = post }"},
 	}}},
+	{1, "./tests", "TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything", mutation{"close commands that are left are not answered", []change{
+		{"actors/registry/stop.go", "		r.onCloseDue(c, closing)\n", "		_ = closing\n"},
+	}}},
+	{1, "./tests", "TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything", mutation{"what a registry has not read is not answered", []change{
+		{"actors/registry/stop.go", "			r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))\n", "			_ = msg\n"},
+	}}},
+	{1, "./tests", "TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything", mutation{"a session that other code stops leaves its connection open", []change{
+		{inDrain, "			go contract.CloseWithin(s.limits.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told\n", "			_ = conn\n"},
+	}}},
+	{1, "./actors/registry", "TestBugInASessionLosesNothing", mutation{"a bug forgets the call of its message", []change{
+		{"actors/internal/session/bug.go", "		if !msg.Queued() && !msg.Replied {\n			s.parked.Push(msg)", "		if msg.Queued() && !msg.Replied {\n			s.parked.Push(msg)"},
+	}}},
 	{2, "./tests", "TestConnectionThatComesAfterTheCloseIsClosed", mutation{"the connection of a dial that ends in a drain is not closed", []change{
 		{inDrain, "	s.dialEnded(msg)\n	s.conn = msg.conn\n", "	s.dialEnded(msg)\n"},
 		{inDial, "conn != nil && errors.Is(context.Cause(wanted), context.Canceled) {", "false {"},
 	}}},
 	{2, "./tests", "TestKeyThatIsCalledWhileItsSessionClosesGetsASuccessorAfterwards", plantedBug("a session does not wait for the one before it")},
+	{2, "./mcpbridge/internal/bridge", "TestSecondSessionIsEndedWhenNobodyAdoptsIt", mutation{"a second session that no dial adopts is forgotten", []change{
+		{"mcpbridge/internal/bridge/control.go", "		cs.mu.Unlock()\n		k.end()\n	})", "		cs.mu.Unlock()\n	})"},
+	}}},
 	{3, "./tests", "TestFailedCreationFailsAllWhoWaitedAndTheNextCallTriesAnew", mutation{"calls wait after the first dial has failed", []change{
 		{"actors/registry/faults.go", "FailParked: d.GiveUp || !reg.wasOpen,", "FailParked: d.GiveUp,"},
 	}}},
 	{3, "./tests", "TestCallerWhoGivesUpDoesNotCancelTheCreationForOthers", mutation{"a caller who gives up ends the dial", []change{
 		{inCalls, "			s.parked.Remove(k)\n			s.reply(c, k, k.Failure(messages.CodeCancelled, msg.Detail))\n", "			s.parked.Remove(k)\n			s.reply(c, k, k.Failure(messages.CodeCancelled, msg.Detail))\n			if s.abortDial != nil {\n				s.abortDial(nil)\n			}\n"},
 	}}},
+	{3, "./tests", "TestManyFirstCallsCauseOneInitialize", mutation{"a call that comes as its session opens gets another one", []change{
+		{"actors/registry/registration.go", "	if e.current != nil {\n		return e.current", "	if e.current != nil && e.current.wasOpen {\n		return e.current"},
+	}}},
 	{4, "./tests", "TestEveryFormOfExpiryIsRecognised", plantedBug("the dead session is forgotten")},
 	{4, "./tests", "TestEveryFormOfExpiryIsRecognised", plantedBug("each caller has an inquiry of its own")},
+	{4, "./tests", "TestCallOfTheOldSessionGetsItsResultAndItsReportIsIgnored", mutation{"what a call of an earlier connection says ends the current one", []change{
+		{inCalls, "e.Session.HasEnded() && msg.conn == s.conn && s.drainOrder == nil", "e.Session.HasEnded() && s.drainOrder == nil"},
+	}}},
 	{5, "./tests", "TestLostCallIsReplayedWhenThatIsSafe", plantedBug("a call is replayed although it may not be")},
 	{5, "./tests", "TestEachCallIsTreatedByWhatHappenedToIt", mutation{"a call that may have run is said not to have run", []change{
 		{inCalls, "	f.MayHaveRun = true\n	s.reply(c, k, f)\n	s.endQuestions", "	s.reply(c, k, f)\n	s.endQuestions"},
+	}}},
+	{5, "./tests", "TestSessionsOfBrokenConnectionsAreResumedWithTheirState", mutation{"a session is not resumed after its connection broke", []change{
+		{inRelease, "	if msg.conn == s.gone || msg.conn.Resume() != nil {", "	if msg.conn == s.gone {"},
+	}}},
+	{5, "./tests", "TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay", mutation{"what was unsubscribed is subscribed again", []change{
+		{"actors/internal/contract/settings.go", "	case *messages.Unsubscribe:\n		s.remove(op.URI, op.Subscriber)\n", "	case *messages.Unsubscribe:\n"},
+	}}},
+	{5, "./tests", "TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay", mutation{"the set-up calls of a session that is resumed run again", []change{
+		{inDial, "	if attached {\n		setup = nil\n	}\n", ""},
+	}}},
+	{5, "./tests", "TestSessionIsResumedAfterARestartOfOurProcess", mutation{"a session that replaces an expired one is not saved", []change{
+		{inDial, "	if !info.Attached || msg.generation != d.generation {", "	if !info.Attached && !d.reopens {"},
+	}}},
+	{5, "./tests", "TestReplayThatExpiresAgainIsTheCallersFailure", mutation{"a call is replayed twice", []change{
+		{inCall, "	case k.Runs-k.unprocessed > 1 ||", "	case k.Runs-k.unprocessed > 2 ||"},
 	}}},
 	{6, "./tests", "TestErrorsThatAreNotAboutTheSessionNeverRestartIt", mutation{"any refusal ends the session", []change{
 		{inCalls, "	if e != nil && e.Session.HasEnded() && msg.conn == s.conn", "	if e != nil && (e.Session.HasEnded() || e.Class == mcpbridge.Invalid) && msg.conn == s.conn"},
@@ -47,15 +82,72 @@ var directedMutations = []directedMutation{
 	{6, "./tests", "TestFrontsChangeNothing", mutation{"503 is the server's own", []change{
 		{"mcpbridge/internal/wire/refusal.go", "status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status", "status == http.StatusBadGateway, status"},
 	}}},
+	{6, "./tests", "TestRefusalsThatAreNotAboutTheSessionAreTheCallersOwn", mutation{"400 says that the session is unknown", []change{
+		{"mcpbridge/internal/wire/refusal.go", "	return status == http.StatusNotFound || status == http.StatusGone", "	return status == http.StatusNotFound || status == http.StatusGone || status == http.StatusBadRequest"},
+	}}},
+	{6, "./tests", "TestRequestsOfOurOwnThatAreRefusedChangeNoCall", mutation{"a call is replayed if the server refuses to list its tools", []change{
+		{inCalls, "	case safe && known:\n", "	case safe && known || s.listedTools == maxListings:\n"},
+	}}},
+	{6, "./tests", "TestRequestsOfOurOwnThatAreRefusedChangeNoCall", mutation{"a ping that is refused ends the connection", []change{
+		{inDeadline, "	case e == nil || !e.Session.HasEnded() && e.Class != mcpbridge.Deadline:\n		s.pinging = false\n	case e.Session.HasEnded():", "	case e == nil:\n		s.pinging = false\n	case e.Class != mcpbridge.Deadline:"},
+	}}},
 	{7, "./tests", "TestLeastRecentlyUsedIdleSessionMakesRoom", plantedBug("busy sessions are evicted before idle ones")},
 	{7, "./tests", "TestSessionsThatAreOpenAreThoseOfASimpleModel", plantedBug("the quota of a tenant is not looked at")},
+	{7, "./tests", "TestBusySessionIsEvictedByDrainingAndNothingIsCut", mutation{"an eviction cuts the calls that run", []change{
+		{inDrain, "	case order.Now:\n", "	case order.Now || order.Evict && !order.Restart:\n"},
+	}}},
 	{8, "./tests", "TestCloseThatFailedSaysWhatIsLeftAndCanBeTriedAgain", plantedBug("what could not be closed is forgotten")},
 	{8, "./tests", "TestAllSessionsOfAKeyThatCouldNotBeClosedAreKept", plantedBug("a connection that could not be closed is forgotten")},
+	{8, "./tests", "TestClosingAnswersEachCallAndEndsEachSession", mutation{"calls that wait in a session that is closed are not answered", []change{
+		{inDrain, "			s.reply(c, k, k.ClosedWhileParked())\n", "			_ = k\n"},
+	}}},
+	{8, "./tests", "TestClosingEndsTheSessionOnTheServer", mutation{"a session is not ended on its server", []change{
+		{"mcpbridge/internal/streamable/ending.go", "	if done || !s.leave() {", "	if done || s.leave() {"},
+	}}},
+	{8, "./tests", "TestStubbornProcessIsEndedWithItsChildren", mutation{"a process that ignores SIGTERM is not killed", []change{
+		{"mcpbridge/internal/stdio/process.go", "	p.kill()\n	// The kill needs", "	// The kill needs"},
+	}}},
+	{8, "./tests", "TestRememberedSessionThatCouldNotBeEndedIsTriedAgain", mutation{"the store forgets a session that could not be ended", []change{
+		{inDrain, "		if err == nil && !keep {", "		if !keep {"},
+	}}},
+	{8, "./tests", "TestOpeningThatWasAbandonedAndCouldNotBeEndedIsNamed", mutation{"an opening that was abandoned is not named", []change{
+		{inDial, "	if msg.err == nil || s.drainOrder == nil && errors.Is(", "	if msg.err == nil || errors.Is("},
+	}}},
 	{9, "./actors/registry", "TestNoStepGrowsWithTheKeys", mutation{"a snapshot is taken in one step", []change{
 		{"actors/registry/inspect.go", "n := min(contract.WalkStep, len(l.regs))", "n := len(l.regs)"},
 	}}},
 	{9, "./tests", "TestReloadTouchesOnlyWhatChanged", mutation{"a reload changes all servers", []change{
 		{"actors/registry/reload.go", "		case before.Same(&srv):", "		case before.Same(&srv) && srv.Name == \"\":"},
+	}}},
+	{9, "./mcpbridge/internal/bridge", "TestIDsOfAConnectionAreUsedByNoOther", mutation{"all connections begin with the same request id", []change{
+		{"mcpbridge/internal/rpc/ids.go", "		b.from = idsNext.Add(uint64(b.size)) - uint64(b.size)", "		b.from = idsNext.Load()"},
+	}}},
+	{9, "./mcpbridge/internal/bridge", "TestFloodOverAPipeIsBounded", mutation{"a server may have 4,096 requests open", []change{
+		{"mcpbridge/internal/wire/backpressure.go", "	maxRequests = 128\n", "	maxRequests = 4096\n"},
+	}}},
+	{9, "./tests", "TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey", mutation{"a dial may take an hour", []change{
+		{inDial, "d.req.Attributes), d.req.Trace), d.limits.ConnectTimeout)", "d.req.Attributes), d.req.Trace), time.Hour)"},
+	}}},
+	{9, "./tests", "TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey", mutation{"the keys of a server dial one after the other", []change{
+		{"actors/internal/admission/place.go", "	n := min(p.server.maxDials-p.dialing, p", "	n := min(1-p.dialing, p"},
+	}}},
+	{9, "./tests", "TestStopReturnsAtTheEndOfItsContextAndSaysWhatIsLeft", mutation{"Stop does not say what is left", []change{
+		{"supervisor/supervisor.go", "		for _, one := range snap.Sessions {\n			err.Left", "		for _, one := range snap.Sessions[:0] {\n			err.Left"},
+	}}},
+	{9, "./tests", "TestLogWriterThatBlocksDelaysNothing", mutation{"an actor waits until its log line is written", []change{
+		{"internal/relay/logger.go", "	l.lines.PutOf(detail, most, line{level: level, text: bytes.Clone(p), at: time.Now()})", "	_, _ = detail, most\n	l.take(line{level: level, text: bytes.Clone(p), at: time.Now()})"},
+	}}},
+	{9, "./tests", "TestEventHandlerThatBlocksDelaysNothing", mutation{"Stop does not say that an event handler blocks", []change{
+		{"supervisor/supervisor.go", "	if !s.events.Flush(ctx) {", "	if !s.events.Flush(ctx) && ctx.Err() == nil {"},
+	}}},
+	{9, "./tests", "TestNobodyWhoFloodsDelaysAnotherKey", mutation{"processes of others get their messages from our actors", []change{
+		{"internal/relay/post.go", "	case process != nil && isPrompt(process):", "	case process != nil:"},
+	}}},
+	{9, "./tests", "TestTokenOfAScopeIsRefreshedWithinTheCallAndIsItsOwn", mutation{"each call that is refused refreshes the token", []change{
+		{"mcpbridge/internal/outbound/authorizer.go", "	case a.refreshes > before:\n		return nil, a.failure\n", ""},
+	}}},
+	{9, "./tests", "TestNotificationsOnTheirWayAreBounded", mutation{"the notifications of a connection that the registry has not read are not bounded", []change{
+		{inDial, "			if !heard.Add() {", "			if heard.Add(); cap(heard) == 0 {"},
 	}}},
 	{10, "./tests", "TestCancelledCallIsCancelledOnTheServer", mutation{"the server is not told of a cancellation", []change{
 		{"mcpbridge/internal/outbound/poster.go", "		defer release()\n	}\n	return p.Deliver(m)", "		defer release()\n		return Respond(m.Request, http.StatusAccepted, \"\", nil), nil\n	}\n	return p.Deliver(m)"},
@@ -67,6 +159,9 @@ var directedMutations = []directedMutation{
 		{"actors/registry/registration.go", "	case r.waiting >= r.cfg.MaxWaitingTotal:", "	case r.waiting < 0:"},
 	}}},
 	{11, "./tests", "TestFloodOnOneSessionIsBounded", plantedBug("one call more than MaxInFlight runs")},
+	{11, "./tests", "TestFloodOfNotificationsIsBounded", mutation{"the events of one session take the whole queue", []change{
+		{"actors/registry/events.go", "	r.cfg.Events.PutOf(msg.Of, contract.MaxQueuedNotifications, msg.Note)\n", "	r.cfg.Events.Put(msg.Note)\n"},
+	}}},
 	{12, "./tests", "TestNoTokenIsLogged", mutation{"what servers say is not redacted", []change{
 		{"mcpbridge/internal/redact/text.go", "blackOut(visible.Line(strings.ToValidUTF8(text, \"�\")), secrets))", "visible.Line(strings.ToValidUTF8(text, \"�\")))"},
 	}}},
@@ -79,8 +174,8 @@ var directedMutations = []directedMutation{
 	{0, "./tests", "TestServerThatFlapsIsDialedABoundedNumberOfTimes", mutation{"a session forgets its failures", []change{
 		{"supervisor/strategy.go", "d.count, d.last = d.count+1, now", "d.count, d.last = 1, now"},
 	}}},
-	{0, "./tests", "TestUnheardSessionMakesRoom", mutation{"calls of an unheard session do not wait in it", []change{
-		{inCalls, "		if s.unheard != nil {", "		if false {"},
+	{0, "./tests", "TestUnheardSessionMakesRoom", mutation{"a session with calls is not evicted", []change{
+		{"actors/internal/admission/session.go", "	case s.Held && (s.open || s.lent):", "	case s.Held && s.lent:"},
 	}}},
 	{0, "./tests", "TestASessionWaitsForOtherProcessesToStart", mutation{"processes that start are not bounded", []change{
 		{"actors/internal/admission/place.go", "	if !srv.command {\n		return math.MaxInt", "	if srv.starts < 1<<20 {\n		return math.MaxInt"},

@@ -3,6 +3,9 @@ package registry
 import (
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,6 +43,32 @@ func TestMutationsFitTheSource(t *testing.T) {
 	}
 	for _, m := range directedMutations {
 		m.mutated(t)
+	}
+}
+
+// Each test that the package documentation of supervisor names for a guarantee has a bug that it must find.
+func TestEachTestOfAGuaranteeHasAMutation(t *testing.T) {
+	doc, err := os.ReadFile(filepath.Join(moduleRoot, "supervisor/doc.go"))
+	require.NoError(t, err)
+	named, tried := map[int][]string{}, map[int][]string{}
+	guarantee := 0
+	for _, found := range regexp.MustCompile(`(?m)^//  (\d+)\. |Test\w+`).FindAllStringSubmatch(string(doc), -1) {
+		switch number, err := strconv.Atoi(found[1]); {
+		case err == nil:
+			guarantee = number
+		case found[0] != "TestSimulation": // make mutations tries it, too
+			named[guarantee] = append(named[guarantee], found[0])
+		}
+	}
+	for _, m := range directedMutations {
+		if m.guarantee > 0 && !slices.Contains(tried[m.guarantee], m.test) {
+			tried[m.guarantee] = append(tried[m.guarantee], m.test)
+		}
+	}
+	require.Len(t, named, 12)
+	for guarantee, tests := range named {
+		require.ElementsMatch(t, tests, tried[guarantee], "guarantee %d", guarantee)
+		require.Greater(t, len(tests), 1, "guarantee %d", guarantee)
 	}
 }
 

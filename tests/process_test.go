@@ -153,6 +153,9 @@ func TestStubbornProcessIsEndedWithItsChildren(t *testing.T) {
 		server := pid(t, h.send(call("a", "pid")))
 		child := pid(t, h.send(call("a", "spawn")))
 		require.True(t, alive(child))
+		process, err := os.FindProcess(child)
+		require.NoError(t, err)
+		defer process.Kill() // a test that fails leaves none
 		began := time.Now()
 		require.Equal(t, 1, h.send(&messages.CloseAll{}).reply().(*messages.Closed).Sessions)
 		require.Less(t, time.Since(began), 3*time.Second)

@@ -154,10 +154,10 @@ func (s *stdio) main(trait Trait) (status int) {
 	case Stubborn, sleeper:
 		signal.Ignore(syscall.SIGTERM)
 	}
-	if trait != sleeper {
-		if err := s.serve(); err == nil && trait != Stubborn {
-			return 0
-		}
+	if trait == sleeper {
+		fmt.Fprintln(os.Stderr, "ready")
+	} else if err := s.serve(); err == nil && trait != Stubborn {
+		return 0
 	}
 	if trait == Stubborn || trait == sleeper {
 		<-time.After(time.Hour) // until it is killed
@@ -278,7 +278,7 @@ func (s *stdio) command(ctx context.Context, req *mcp.CallToolRequest, in argume
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
 }
 
-// spawn starts a child.
+// spawn starts a child, and waits until it ignores SIGTERM.
 func spawn() (pid int, err error) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -287,8 +287,13 @@ func spawn() (pid int, err error) {
 	child := exec.Command(exe)
 	child.Env = append(os.Environ(), traitVar+"="+string(sleeper))
 	child.Stdout = os.Stdout
+	said, err := child.StderrPipe()
+	if err != nil {
+		return 0, err
+	}
 	if err := child.Start(); err != nil {
 		return 0, err
 	}
-	return child.Process.Pid, nil
+	_, err = said.Read(make([]byte, 1))
+	return child.Process.Pid, err
 }

@@ -107,6 +107,10 @@ var directedMutations = []directedMutation{
 	{8, "./tests", "TestStubbornProcessIsEndedWithItsChildren", mutation{"a process that ignores SIGTERM is not killed", []change{
 		{"mcpbridge/internal/stdio/process.go", "	p.kill()\n	// The kill needs", "	// The kill needs"},
 	}}},
+	{8, "./tests", "TestStubbornProcessIsEndedWithItsChildren", mutation{"the children of a process without a cgroup are not killed", []change{
+		{"mcpbridge/internal/stdio/cgroup_linux.go", "	own := ownCgroup()\n", "	own := ownCgroup()[:0]\n"},
+		{"mcpbridge/internal/stdio/group_unix.go", "	g.cgroup.kill()\n	syscall.Kill(-g.number(), syscall.SIGKILL) //nolint:errcheck // as above\n", ""},
+	}}},
 	{8, "./tests", "TestRememberedSessionThatCouldNotBeEndedIsTriedAgain", mutation{"the store forgets a session that could not be ended", []change{
 		{inDrain, "		if err == nil && !keep {", "		if !keep {"},
 	}}},

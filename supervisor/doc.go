@@ -80,7 +80,8 @@
 //     What a server
 //     can make this process hold is bounded for each connection. A response with a request id
 //     that its connection did not send is dropped.
-//     (TestNobodyWhoFloodsDelaysAnotherKey; TestNotificationsOnTheirWayAreBounded; in actors/registry TestNoStepGrowsWithTheKeys; in
+//     (TestNobodyWhoFloodsDelaysAnotherKey; TestNotificationsOnTheirWayAreBounded; in
+//     actors/registry TestNoStepGrowsWithTheKeys; in
 //     mcpbridge/internal/bridge TestFloodOverAPipeIsBounded, TestIDsOfAConnectionAreUsedByNoOther;
 //     TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey;
 //     TestStopReturnsAtTheEndOfItsContextAndSaysWhatIsLeft;

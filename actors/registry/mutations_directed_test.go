@@ -16,7 +16,8 @@ func plantedBug(name string) mutation {
 	return all[slices.IndexFunc(all, func(m mutation) bool { return m.name == name })]
 }
 
-// Each test that the package documentation of supervisor names has at least one of these bugs. make mutations shows that it finds them.
+// Each test that the package documentation of supervisor names for a guarantee has at least one of these bugs, which it finds: make
+// mutations tries all of them.
 var directedMutations = []directedMutation{
 	{1, "./tests", "TestDeadlinePassesInFlightAndWhileWaiting", plantedBug("a call that waits has no deadline")},
 	{1, "./tests", "TestDeadlinePassesInFlightAndWhileWaiting", plantedBug("a call that runs has no deadline")},

@@ -2,9 +2,9 @@ package config
 
 import (
 	"fmt"
-	"net"
-	"net/url"
 	"strings"
+
+	"github.com/mcpactor/mcpactor/internal/loopback"
 )
 
 // OAuth says how to log in to a server at a URL by OAuth. Nothing in this module logs in by itself: it is for a program that does,
@@ -59,7 +59,7 @@ func (r *reader) oauth(n *node) (o OAuth) {
 			o.Scopes = append(o.Scopes, strings.Fields(text)...)
 		}
 	}
-	if o.Redirect != "" && !isHere(o.Redirect) {
+	if o.Redirect != "" && !loopback.IsPort(o.Redirect) {
 		r.warn(n, "has no effect: its redirect leads to another program, not to http://127.0.0.1:PORT/PATH")
 		o.Redirect = ""
 	}
@@ -67,13 +67,4 @@ func (r *reader) oauth(n *node) (o OAuth) {
 		o.Redirect = fmt.Sprintf("http://localhost:%d/callback", port)
 	}
 	return o
-}
-
-// isHere reports whether a URL leads to a port of this machine.
-func isHere(redirect string) bool {
-	u, err := url.Parse(redirect)
-	if err != nil || u.Scheme != "http" || u.Port() == "" || u.Path == "" {
-		return false
-	}
-	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
 }

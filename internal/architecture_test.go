@@ -42,9 +42,10 @@ func TestFilesOfTheBridgeNeedEachOtherOneWay(t *testing.T) {
 // the lines above it: so imports point one way.
 var imports = []struct{ of, may string }{
 	// What several rooms share, and what needs nothing of them.
-	{"internal/caller internal/dispatch internal/door internal/freeport internal/guard internal/nearest internal/schedule", ""},
-	{"internal/exact internal/mcpserver internal/oddtest internal/schemas internal/visible internal/wellformed", ""},
-	{"internal/oauthresource", "internal/visible"},
+	{"internal/caller internal/dispatch internal/door internal/freeport internal/guard internal/loopback internal/nearest internal/schedule", ""},
+	{"internal/exact internal/oddtest internal/schemas internal/visible internal/wellformed", ""},
+	{"internal/mcpserver", "internal/loopback"},
+	{"internal/oauthresource", "internal/loopback internal/visible"},
 	{"internal/relay", "internal/dispatch"},
 
 	// What is said.
@@ -55,7 +56,7 @@ var imports = []struct{ of, may string }{
 
 	// The bridge knows nothing of actors, and its contract nothing of the rooms below it.
 	{"mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/identity", ""},
-	{"mcpbridge", "messages internal/guard internal/oauthresource internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/identity"},
+	{"mcpbridge", "messages internal/guard internal/loopback internal/oauthresource internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/identity"},
 	{"mcpbridge/internal/redact", "mcpbridge internal/guard internal/visible"},
 	{"mcpbridge/internal/rpc", "internal/wellformed"},
 	{"mcpbridge/internal/wire", "mcpbridge messages internal/caller internal/guard mcpbridge/internal/redact mcpbridge/internal/rpc"},
@@ -97,7 +98,7 @@ var imports = []struct{ of, may string }{
 	{"internal/clusterapi", "messages internal/caller internal/dispatch internal/door internal/entry internal/freeport internal/guard " +
 		"internal/protocol internal/relay internal/results internal/storelimit internal/tracecontext"}, // the module cluster has the rest
 	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/caller internal/exact internal/guard internal/nearest internal/relay internal/schemas internal/storelimit internal/tracecontext internal/visible"},
-	{"config", "mcpbridge messages supervisor toolset internal/nearest internal/wellformed"},
+	{"config", "mcpbridge messages supervisor toolset internal/loopback internal/nearest internal/wellformed"},
 
 	{"internal/gateway", "mcpbridge messages resume supervisor toolset internal/caller internal/mcpserver"},
 

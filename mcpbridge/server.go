@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"reflect"
 	"regexp"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/loopback"
 	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -283,7 +283,7 @@ func (s *Server) Validate() error {
 	if err := errors.Join(checkHeaders(s.Headers), checkAuth(s.Auth)); err != nil {
 		return err
 	}
-	if exposed := s.credentialsIn(u); exposed != "" && !strings.HasSuffix(u.Scheme, "s") && !isLoopback(u.Hostname()) && !s.InsecureCredentials {
+	if exposed := s.credentialsIn(u); exposed != "" && !strings.HasSuffix(u.Scheme, "s") && !loopback.IsUnder(u.Hostname()) && !s.InsecureCredentials {
 		return fmt.Errorf("%s would be sent to %s without encryption: use https, or set insecureCredentials where the network is trusted", exposed, visible.Detail(u.Hostname()))
 	}
 	return nil
@@ -301,13 +301,6 @@ func (s *Server) credentialsIn(u *url.URL) string {
 		return "auth: its credentials"
 	}
 	return ""
-}
-
-// isLoopback reports whether a host is this machine.
-func isLoopback(host string) bool {
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback() || host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
 // checkAuth returns an error for an authenticator that is nil, or was not made by [OAuth]

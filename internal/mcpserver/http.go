@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"github.com/mcpactor/mcpactor/internal/loopback"
 )
 
 // idleTime is how long a client over HTTP may be silent, without a stream. Many clients do not say that they leave.
@@ -75,8 +77,7 @@ func isLocal(r *http.Request) bool {
 	if err != nil {
 		host = strings.Trim(r.Host, "[]")
 	}
-	ip := net.ParseIP(host)
-	if host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if !loopback.Is(host) {
 		return false
 	}
 	origin := r.Header.Get("Origin")

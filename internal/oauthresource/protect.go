@@ -10,6 +10,8 @@ import (
 	"net/url"
 	"strings"
 	"syscall"
+
+	"github.com/mcpactor/mcpactor/internal/loopback"
 )
 
 // maxRedirects bounds the redirects of a request for metadata.
@@ -93,8 +95,8 @@ func CheckRedirect(req *http.Request, via []*http.Request) error {
 // address that is not public only if it is that of the server.
 func mayAsk(at, server *url.URL) bool {
 	if origin(at) == origin(server) {
-		return at.Scheme == "https" || at.Scheme == "http" && isLoopback(at.Hostname())
+		return at.Scheme == "https" || at.Scheme == "http" && loopback.IsUnder(at.Hostname())
 	}
 	ip, err := netip.ParseAddr(at.Hostname())
-	return at.Scheme == "https" && !isLoopback(at.Hostname()) && (err != nil || isPublic(ip))
+	return at.Scheme == "https" && !loopback.IsUnder(at.Hostname()) && (err != nil || isPublic(ip))
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -146,10 +145,4 @@ func resourceAt(ctx context.Context, client *http.Client, at *url.URL) (string, 
 	var metadata struct{ Resource string }
 	err = json.NewDecoder(io.LimitReader(resp.Body, maxMetadata)).Decode(&metadata)
 	return metadata.Resource, err
-}
-
-// isLoopback reports whether a host is this machine.
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback() || host == "localhost"
 }

@@ -3,7 +3,6 @@ package batch
 import (
 	"cmp"
 	"context"
-	"net"
 	"net/url"
 	"os"
 	"os/signal"
@@ -13,6 +12,7 @@ import (
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
 	"github.com/mcpactor/mcpactor/config"
+	"github.com/mcpactor/mcpactor/internal/loopback"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -70,7 +70,7 @@ func (*Login) Help() string {
 
 // Run opens a session, for which a person has to log in in the browser.
 func (cmd *Login) Run(p *cli.Program) error {
-	if cmd.Redirect != "" && !comesBack(cmd.Redirect) {
+	if cmd.Redirect != "" && !loopback.IsPort(cmd.Redirect) {
 		return cli.Usagef("--redirect: %q is not of this form: http://127.0.0.1:PORT/PATH", cmd.Redirect)
 	}
 	srv, said, err := cmd.find(p)
@@ -112,15 +112,6 @@ func (cmd *Login) Run(p *cli.Program) error {
 	}
 	p.Errorf("logged in at %s: %s", cmd.Server, number(d.tools))
 	return stopErr
-}
-
-// comesBack reports whether a URL leads to a port of this machine.
-func comesBack(redirect string) bool {
-	u, err := url.Parse(redirect)
-	if err != nil || u.Scheme != "http" || u.Port() == "" || u.Path == "" {
-		return false
-	}
-	return u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()
 }
 
 // Logout is the command that forgets a login.

@@ -26,6 +26,7 @@ import (
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
 	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/internal/gateway"
+	"github.com/mcpactor/mcpactor/internal/loopback"
 	"github.com/mcpactor/mcpactor/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -177,8 +178,7 @@ const shared = "shared"
 // isLocal reports whether an address to listen at is on this machine.
 func isLocal(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+	return err == nil && loopback.Is(host)
 }
 
 // fromFile returns the servers of a configuration file. Its store is for other programs.

@@ -25,7 +25,6 @@ type list struct {
 
 	tools   []*Tool             // of the last list; read-only
 	leftOut []*messages.Failure // of the last list; read-only
-	remarks []string            // on the last list
 	known   []*Tool             // as tools, but kept while the supervisor does not know the server
 	begun   bool                // known was listed
 	watch   bool                // a watch waits for the server, see [Toolset.watch]
@@ -77,6 +76,9 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 	if err == nil {
 		listed = reply.(*messages.ToolList)
 		tools, leftOut = newTools(l.server, listed.Result.Tools)
+		for _, remark := range listed.Remarks() {
+			leftOut = append(leftOut, l.server.leftOut("", remark, nil))
+		}
 		if listed.Listing != nil { // else an interceptor has made the reply
 			from = listed.Listing
 		}
@@ -104,10 +106,9 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 			seen++
 		}
 		l.tools, l.leftOut, l.known, l.begun, l.seen, l.until = tools, leftOut, tools, true, seen, from.Until
-		l.remarks = listed.Remarks()
 		t.all = nil
 	case errors.Is(err, messages.CodeUnknownServer):
-		l.tools, l.leftOut, l.remarks, t.all = nil, nil, nil, nil
+		l.tools, l.leftOut, t.all = nil, nil, nil
 	}
 	return err
 }

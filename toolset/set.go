@@ -26,14 +26,11 @@ type Set struct {
 	// list is still being fetched. Tools still has the tools that such a server had before,
 	// unless the supervisor no longer knows the server.
 	Missing []*messages.Failure
-	// LeftOut has a failure for each tool that is left out, because model APIs refuse its input schema, and with it the
-	// whole request. Its Key names the server, its Target the tool, and its Detail what is wrong in the schema. A tool that
-	// cannot be read at all is in Remarks.
+	// LeftOut has a failure for each thing that is left out of a list, in the order of the configuration: its Key names the
+	// server, and its Detail says what and why, and may quote names of the server, which must not be trusted. Its Target is
+	// the tool if model APIs refuse the tool's input schema, and with it the whole request. Otherwise it is empty, and the
+	// Detail is one of the [messages.Receipt.Remarks] on the list: a part that cannot be read, or the rest of an incomplete list.
 	LeftOut []*messages.Failure
-	// Remarks are the [messages.Receipt.Remarks] on the lists, each after the name of its server: what cannot be read and
-	// was left out, and lists that are incomplete. They may quote names of servers, which must not be trusted. A tool whose
-	// input schema no model API takes is in LeftOut.
-	Remarks []string
 
 	catalog *catalog
 }
@@ -106,7 +103,7 @@ func (s *Set) unknown(name string) error {
 		return &messages.Failure{Op: "tools/call", Code: messages.CodeInvalid, Detail: detail}
 	}
 	for _, left := range s.LeftOut {
-		if SafeName(left.Key.Server, left.Target) == name {
+		if left.Target != "" && SafeName(left.Key.Server, left.Target) == name {
 			return &messages.Failure{
 				Key: left.Key, Op: "tools/call", Target: left.Target, Code: messages.CodeInvalid,
 				Detail: fmt.Sprintf("%.100q cannot be called: %s", name, left.Detail), Cause: left.Cause,

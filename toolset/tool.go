@@ -73,15 +73,18 @@ func newTools(srv Server, listed []*mcp.Tool) (tools []*Tool, leftOut []*message
 		seen[from.Name] = true
 		parameters, err := parameters(from.InputSchema)
 		if err != nil {
-			leftOut = append(leftOut, &messages.Failure{
-				Key: messages.Key{Server: srv.Name, Scope: srv.Scope}, Op: "tools/list", Target: from.Name, Code: messages.CodeProtocol,
-				Detail: "the tool is left out: " + visible.Detail("inputSchema."+err.Error()), Cause: err,
-			})
+			leftOut = append(leftOut, srv.leftOut(from.Name, "the tool is left out: "+visible.Detail("inputSchema."+err.Error()), err))
 			continue
 		}
 		tools = append(tools, newTool(srv, from, parameters))
 	}
 	return tools, leftOut
+}
+
+// leftOut returns the failure for a tool, or for something else if target is empty, that is left out of the list.
+func (s Server) leftOut(target, detail string, cause error) *messages.Failure {
+	key := messages.Key{Server: s.Name, Scope: s.Scope}
+	return &messages.Failure{Key: key, Op: "tools/list", Target: target, Code: messages.CodeProtocol, Detail: detail, Cause: cause}
 }
 
 func newTool(srv Server, from *mcp.Tool, parameters json.RawMessage) *Tool {

@@ -245,13 +245,7 @@ func (t *Toolset) known(missing []*messages.Failure) *Set {
 			t.all.leftOut = append(t.all.leftOut, l.leftOut...)
 		}
 	}
-	var remarks []string
-	for _, l := range t.lists {
-		for _, remark := range l.remarks {
-			remarks = append(remarks, l.key.Server+": "+remark)
-		}
-	}
-	return &Set{Tools: t.rest.with(t.all.tools), Missing: missing, LeftOut: t.all.leftOut, Remarks: remarks, catalog: t.all}
+	return &Set{Tools: t.rest.with(t.all.tools), Missing: missing, LeftOut: t.all.leftOut, catalog: t.all}
 }
 
 // enter returns the failure of a toolset that cannot be used. Otherwise the toolset is in use until

@@ -22,7 +22,6 @@ import (
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
 	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
@@ -57,7 +56,7 @@ func (cmd *Doctor) Run(p *cli.Program) error {
 	for n, srv := range i.Supervisor.Servers {
 		left.Store(srv.Name, nil)
 		all.Go(func() {
-			found[n] = cmd.examine(ctx, i, srv.Name)
+			found[n] = cmd.examine(ctx, i, i.Tools[n])
 			left.Delete(srv.Name)
 		})
 	}
@@ -144,12 +143,12 @@ func wrapped(table string, width int) string {
 }
 
 // examine opens a session of a server, and lists its tools if it has some.
-func (cmd *Doctor) examine(ctx context.Context, i *instance, server string) (d diagnosis) {
+func (cmd *Doctor) examine(ctx context.Context, i *instance, server toolset.Server) (d diagnosis) {
 	ctx, cancel := context.WithTimeout(ctx, cmd.Timeout)
 	defer cancel()
 	began := time.Now()
 	defer func() { d.took = time.Since(began) }()
-	opened, err := i.sup.Client().Open(ctx, server, "")
+	opened, err := i.sup.Client().Open(ctx, server.Name, "")
 	if err != nil {
 		return diagnosis{err: err}
 	}
@@ -157,33 +156,19 @@ func (cmd *Doctor) examine(ctx context.Context, i *instance, server string) (d d
 	if d.info.Capabilities == nil || d.info.Capabilities.Tools == nil {
 		return d
 	}
-	listed, err := i.sup.Client().ListTools(ctx, server, "")
+	listed, err := i.sup.Client().ListTools(ctx, server.Name, "")
 	if err != nil {
 		return diagnosis{err: err}
 	}
-	d.tools, d.odd = len(listed.Result.Tools), listed.Remarks()
-	for _, left := range cmd.leftOut(ctx, i, server) {
-		d.odd = append(d.odd, left.Target+": "+left.Detail)
+	d.tools = len(listed.Result.Tools)
+	set, err := i.list(ctx, toolset.Config{Servers: []toolset.Server{server}, ListTimeout: cmd.Timeout})
+	if err != nil {
+		return diagnosis{err: err}
+	}
+	for _, left := range set.LeftOut {
+		d.odd = append(d.odd, leftOut(left))
 	}
 	return d
-}
-
-// leftOut returns a failure for each tool of a server that is left out for models.
-func (cmd *Doctor) leftOut(ctx context.Context, i *instance, server string) []*messages.Failure {
-	at := slices.IndexFunc(i.Tools, func(tools toolset.Server) bool { return tools.Name == server })
-	if at < 0 {
-		return nil
-	}
-	tools, err := i.toolset(toolset.Config{Servers: i.Tools[at : at+1], ListTimeout: cmd.Timeout})
-	if err != nil {
-		return nil
-	}
-	defer tools.Close()
-	set, err := tools.Tools(ctx)
-	if err != nil {
-		return nil
-	}
-	return set.LeftOut
 }
 
 // loginOf says whether a login at a server is kept.

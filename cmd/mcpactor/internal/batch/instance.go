@@ -64,5 +64,15 @@ func (i *instance) toolset(cfg toolset.Config) (*toolset.Toolset, error) {
 	return toolset.New(i.system, i.sup, cfg)
 }
 
+// list lists tools once.
+func (i *instance) list(ctx context.Context, cfg toolset.Config) (*toolset.Set, error) {
+	tools, err := i.toolset(cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer tools.Close()
+	return tools.Tools(ctx)
+}
+
 // configError returns the error of an invalid configuration file.
 func configError(err error) error { return cli.Usagef("--config: %s", oneLine(err)) }

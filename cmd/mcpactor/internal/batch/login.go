@@ -15,6 +15,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/loopback"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/toolset"
 )
 
 // target is a server whose login is meant.
@@ -93,7 +94,7 @@ func (cmd *Login) Run(p *cli.Program) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	d := (&Doctor{Timeout: cfg.ConnectTimeout}).examine(ctx, i, srv.Name)
+	d := (&Doctor{Timeout: cfg.ConnectTimeout}).examine(ctx, i, toolset.Server{Name: srv.Name})
 	offered := true
 	if d.err == nil && !one.Worked() { // some of its tools may need a login
 		offered, d.err = one.Offer(ctx)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 	"github.com/mcpactor/mcpactor/internal/nearest"
+	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
@@ -23,7 +23,7 @@ const maxAbout = 80
 type toolList struct {
 	Tools   []toolEntry    `json:"tools"`
 	Missing []missingEntry `json:"missing"`
-	Remarks []string       `json:"remarks,omitempty"`
+	LeftOut []missingEntry `json:"leftOut,omitempty"`
 }
 
 type toolEntry struct {
@@ -38,7 +38,7 @@ type toolEntry struct {
 	Metadata     map[string]any       `json:"metadata"`
 }
 
-// missingEntry is a server whose tools could not be listed, or a tool that is left out.
+// missingEntry is a server whose tools could not be listed, or what is left out of its list: see [toolset.Set.LeftOut].
 type missingEntry struct {
 	Server string `json:"server"`
 	Tool   string `json:"tool,omitempty"`
@@ -48,7 +48,7 @@ type missingEntry struct {
 // newToolList returns the result for a list of tools. It leaves out a title that equals the
 // name of the tool.
 func newToolList(set *toolset.Set) *toolList {
-	list := &toolList{Tools: []toolEntry{}, Missing: []missingEntry{}, Remarks: set.Remarks}
+	list := &toolList{Tools: []toolEntry{}, Missing: entriesOf(set.Missing), LeftOut: entriesOf(set.LeftOut)}
 	for _, tool := range set.Tools {
 		e := toolEntry{
 			Name: tool.Name, Server: tool.Server, Tool: tool.Original, Title: tool.Title, Description: tool.Description,
@@ -59,10 +59,23 @@ func newToolList(set *toolset.Set) *toolList {
 		}
 		list.Tools = append(list.Tools, e)
 	}
-	for _, missing := range slices.Concat(set.Missing, set.LeftOut) {
-		list.Missing = append(list.Missing, missingEntry{missing.Key.Server, missing.Target, missing.Error()})
-	}
 	return list
+}
+
+func entriesOf(failures []*messages.Failure) []missingEntry {
+	all := []missingEntry{}
+	for _, f := range failures {
+		all = append(all, missingEntry{f.Key.Server, f.Target, f.Error()})
+	}
+	return all
+}
+
+// leftOut says what is left out of a list of tools, and why.
+func leftOut(left *messages.Failure) string {
+	if left.Target == "" {
+		return printable(left.Detail)
+	}
+	return printable(left.Target + ": " + left.Detail)
 }
 
 // choose leaves the tools with a name, or those of a server with that name. described is true if they are tools.

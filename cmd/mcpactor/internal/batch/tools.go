@@ -44,7 +44,7 @@ func (cmd *Tools) Run(p *cli.Program) error {
 	}
 	cmd.narrow(i)
 	done := waiting(p, func() string { return fmt.Sprintf("listing the tools of %d servers", len(i.Tools)) })
-	set, err := cmd.list(ctx, i)
+	set, err := i.list(ctx, toolset.Config{Scope: cmd.Scope, Servers: i.Tools, ListTimeout: cmd.Timeout})
 	done()
 	stopErr := i.stop(closeLimit)
 	if err == nil {
@@ -66,23 +66,13 @@ func (cmd *Tools) narrow(i *instance) {
 	}
 }
 
-// list lists the tools once.
-func (cmd *Tools) list(ctx context.Context, i *instance) (*toolset.Set, error) {
-	tools, err := i.toolset(toolset.Config{Scope: cmd.Scope, Servers: i.Tools, ListTimeout: cmd.Timeout})
-	if err != nil {
-		return nil, err
-	}
-	defer tools.Close()
-	return tools.Tools(ctx)
-}
-
 // print prints the tools to stdout, and the servers that could not be listed to stderr.
 func (cmd *Tools) print(i *instance, set *toolset.Set, p *cli.Program) error {
 	list := newToolList(set)
 	described, err := list.choose(cmd.Name)
 	lacks := LeftOut(i.File, "")
 	isLeftOut := slices.ContainsFunc(set.LeftOut, func(left *messages.Failure) bool {
-		return cmd.Name == left.Target || cmd.Name == toolset.SafeName(left.Key.Server, left.Target)
+		return left.Target != "" && (cmd.Name == left.Target || cmd.Name == toolset.SafeName(left.Key.Server, left.Target))
 	})
 	if err != nil && len(set.Missing)+len(lacks) == 0 && !isLeftOut {
 		return err
@@ -100,15 +90,12 @@ func (cmd *Tools) print(i *instance, set *toolset.Set, p *cli.Program) error {
 	if _, noServer := serverIn(i.File, cmd.Name); err != nil && noServer != nil && len(LeftOut(i.File, cmd.Name)) == 0 {
 		p.Errorf("%q is no tool and no server of those that could be listed. Not listed:", cmd.Name)
 	}
-	for _, remark := range set.Remarks {
-		p.Errorf("%s", printable(remark))
-	}
 	for _, missing := range set.Missing {
 		srv, _ := serverIn(i.File, missing.Key.Server)
 		p.Errorf("%s: %s", srv.Name, causeOf(srv, missing, cmd.Timeout))
 	}
 	for _, left := range set.LeftOut {
-		p.Errorf("%s: %s: %s", left.Key.Server, printable(left.Target), left.Detail)
+		p.Errorf("%s: %s", left.Key.Server, leftOut(left))
 	}
 	for _, text := range lacks {
 		p.Errorf("%s", text)

@@ -170,7 +170,7 @@ func TestToolThatIsLeftOutIsNamed(t *testing.T) {
 
 	out.Reset()
 	require.Equal(t, cli.ExitOK, run([]string{"tools", "--config", config, "--json"}, nil, &out, &log))
-	require.Contains(t, out.String(), `"missing":[{"server":"one","tool":"odd","error":`)
+	require.Contains(t, out.String(), `"missing":[],"leftOut":[{"server":"one","tool":"odd","error":`)
 
 	for name, want := range map[string]string{"odd": "one: odd: " + why, "one__odd": "one: odd: " + why, "one__b": `did you mean "one__a"?`} {
 		log.Reset()

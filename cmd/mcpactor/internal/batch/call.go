@@ -126,75 +126,55 @@ func (cmd *Call) prepare(ctx context.Context, i *instance, arguments map[string]
 	if !strings.Contains(cmd.Tool, "__") && !slices.ContainsFunc(slices.Collect(maps.Values(arguments)), isText) {
 		return cmd.Tool, true, nil
 	}
-	tools := cmd.list(ctx, i).Tools
-	named := func(t *toolset.Tool) bool { return t.Original == cmd.Tool }
-	if !slices.ContainsFunc(tools, named) {
-		named = func(t *toolset.Tool) bool { return t.Name == cmd.Tool } // as the command tools calls it
-	}
-	at := slices.IndexFunc(tools, named)
-	if at < 0 {
-		return cmd.prepareLeftOut(ctx, i, arguments)
-	}
-	isChecked, err = fit(tools[at].Original, tools[at].Parameters(), false, arguments)
-	return tools[at].Original, isChecked, err
-}
-
-// prepareLeftOut does the same for a tool that is left out for models, or is not known.
-func (cmd *Call) prepareLeftOut(ctx context.Context, i *instance, arguments map[string]any) (name string, isChecked bool, err error) {
 	listed, err := i.sup.Client().ListTools(ctx, cmd.Server, cmd.Scope)
 	if err != nil {
 		return cmd.Tool, true, nil
 	}
-	for _, tool := range listed.Result.Tools {
-		if tool.Name == cmd.Tool || toolset.SafeName(cmd.Server, tool.Name) == cmd.Tool {
-			parameters, err := json.Marshal(tool.InputSchema)
-			if err != nil {
-				return tool.Name, false, nil
-			}
-			isChecked, err = fit(tool.Name, parameters, true, arguments)
-			return tool.Name, isChecked, err
-		}
+	tool := cmd.toolIn(listed.Result.Tools)
+	if tool == nil {
+		return cmd.Tool, true, nil
 	}
-	return cmd.Tool, true, nil
+	set, err := i.list(ctx, toolset.Config{Scope: cmd.Scope, Servers: []toolset.Server{{Name: cmd.Server}}, ListTimeout: cmd.Timeout})
+	if err != nil {
+		return tool.Name, true, nil
+	}
+	var parameters json.RawMessage
+	shown := set.Tool(toolset.SafeName(cmd.Server, tool.Name))
+	if shown != nil {
+		parameters = shown.Parameters()
+	} else if parameters, err = json.Marshal(tool.InputSchema); err != nil {
+		return tool.Name, false, nil
+	}
+	isChecked, err = fit(tool.Name, parameters, shown == nil, arguments)
+	return tool.Name, isChecked, err
 }
 
-// list returns the tools of the server, or none if they cannot be listed.
-func (cmd *Call) list(ctx context.Context, i *instance) *toolset.Set {
-	tools, err := i.toolset(toolset.Config{Scope: cmd.Scope, Servers: []toolset.Server{{Name: cmd.Server}}, ListTimeout: cmd.Timeout})
-	if err != nil {
-		return &toolset.Set{}
+// toolIn returns the tool in a list, or nil. It may be named as the server names it, or else as the command tools does.
+func (cmd *Call) toolIn(tools []*mcp.Tool) *mcp.Tool {
+	at := slices.IndexFunc(tools, func(t *mcp.Tool) bool { return t.Name == cmd.Tool })
+	if at < 0 {
+		at = slices.IndexFunc(tools, func(t *mcp.Tool) bool { return toolset.SafeName(cmd.Server, t.Name) == cmd.Tool })
 	}
-	defer tools.Close()
-	set, err := tools.Tools(ctx)
-	if err != nil {
-		return &toolset.Set{}
+	if at < 0 {
+		return nil
 	}
-	return set
+	return tools[at]
 }
 
 // unknown says that the server has no such tool, and which may be meant. It returns "" if there is one.
 func (cmd *Call) unknown(ctx context.Context, i *instance) string {
-	var names []string
-	set := cmd.list(ctx, i)
-	for _, left := range set.LeftOut {
-		if cmd.Tool == left.Target {
-			return ""
-		}
-	}
-	for _, tool := range set.Tools {
-		if cmd.Tool == tool.Original || cmd.Tool == tool.Name {
-			return ""
-		}
-		names = append(names, tool.Original, tool.Name)
-	}
-	if len(names) == 0 {
+	listed, err := i.sup.Client().ListTools(ctx, cmd.Server, cmd.Scope)
+	if err != nil || len(listed.Result.Tools) == 0 || cmd.toolIn(listed.Result.Tools) != nil {
 		return ""
 	}
-	meant := nearest.Of(cmd.Tool, names)
-	if meant == "" {
-		return fmt.Sprintf("%s has no tool %q: mcpactor tools lists those that there are", cmd.Server, cmd.Tool)
+	var names []string
+	for _, tool := range listed.Result.Tools {
+		names = append(names, tool.Name, toolset.SafeName(cmd.Server, tool.Name))
 	}
-	return fmt.Sprintf("%s has no tool %q: did you mean %q?", cmd.Server, cmd.Tool, printable(meant))
+	if meant := nearest.Of(cmd.Tool, names); meant != "" {
+		return fmt.Sprintf("%s has no tool %q: did you mean %q?", cmd.Server, cmd.Tool, printable(meant))
+	}
+	return fmt.Sprintf("%s has no tool %q: mcpactor tools lists those that there are", cmd.Server, cmd.Tool)
 }
 
 // progressIn returns what a server says of its progress, as the rest of a line.

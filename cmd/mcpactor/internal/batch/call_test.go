@@ -98,7 +98,7 @@ func TestArgumentIsWhatTheWholeSchemaSays(t *testing.T) {
 			"s": {"type": "string"}, "n": {"type": ["integer", "null"]}, "u": {"anyOf": [{"type": "integer"}, {"type": "null"}]}, "b": {"type": "boolean"},
 			"one": {"oneOf": [{"type": "string", "enum": ["a"]}, {"type": "array", "items": {"type": "integer"}}]},
 			"all": {"allOf": [{"$ref": "#/$defs/N"}, {"minimum": 5}]}, "o": {"$ref": "#/$defs/O"}, "e": {"enum": ["1", 2, null]}, "c": {"const": true},
-			"any": {}, "both": {"type": ["string", "integer"]}, "look": {"type": "string", "pattern": "^(?!x)"}, "lookn": {"type": "integer", "pattern": "(?<=a)"}
+			"any": {}, "both": {"type": ["string", "integer"]}, "look": {"type": "string", "pattern": "^(?!x)"}, "lookn": {"type": "integer", "pattern": "(?<=a)"}, "pattern": {"type": "integer"}
 		},
 		"anyOf": [{"properties": {"branch": {"type": "number"}}}],
 		"$defs": {"O": {"type": "object", "properties": {"k": {"$ref": "#/$defs/N"}}}, "N": {"type": "number"}}
@@ -109,7 +109,7 @@ func TestArgumentIsWhatTheWholeSchemaSays(t *testing.T) {
 	for argument, want := range map[string]string{
 		"s=5": `{"s":"5"}`, "s=null": `{"s":"null"}`, "n=5": `{"n":5}`, "n=null": `{"n":null}`, "u=5": `{"u":5}`, "u=null": `{"u":null}`, "b=true": `{"b":true}`,
 		"one=a": `{"one":"a"}`, "one=[1]": `{"one":[1]}`, "all=7": `{"all":7}`, `o={"k":1}`: `{"o":{"k":1}}`, "e=1": `{"e":"1"}`, "e=2": `{"e":2}`, "e=null": `{"e":null}`,
-		"c=true": `{"c":true}`, "any=5": `{"any":"5"}`, "both=5": `{"both":"5"}`, "look=x": `{"look":"x"}`, "lookn=1": `{"lookn":1}`, "branch=1.5": `{"branch":1.5}`, "t_x=1": `{"t_x":"1"}`,
+		"c=true": `{"c":true}`, "any=5": `{"any":"5"}`, "both=5": `{"both":"5"}`, "look=x": `{"look":"x"}`, "lookn=1": `{"lookn":1}`, "pattern=1": `{"pattern":1}`, "branch=1.5": `{"branch":1.5}`, "t_x=1": `{"t_x":"1"}`,
 		"more=3": `{"more":3}`, `n:="x"`: `{"n":"x"}`,
 	} {
 		var out, log strings.Builder
@@ -117,9 +117,9 @@ func TestArgumentIsWhatTheWholeSchemaSays(t *testing.T) {
 		require.JSONEq(t, want, out.String(), argument)
 	}
 	for argument, want := range map[string]string{
-		"n=abc": `n: "abc" does not fit: the tool wants a whole number or null. To send it unchecked, write n:=JSON`, "u=1.5": `u: "1.5" does not fit: the tool wants a whole number or null`, "u=": `u: "" does not fit: the tool wants a whole number or null`,
-		"b=yes": `b: "yes" does not fit: the tool wants true or false`, "one=b": `one: "b" does not fit: the tool wants one of "a" or list of whole number`, "all=3": `all: "3" does not fit: the tool wants what the schema of the tool says`,
-		`o={"k":"x"}`: "o: ", "e=3": `e: "3" does not fit: the tool wants one of "1", 2, null`, "c=1": `c: "1" does not fit: the tool wants true`, "more=x": `echo has no argument "more": it has all, any, b`,
+		"n=abc": `n: "abc" is not what the tool wants: whole number or null. To send it unchecked, write n:=JSON`, "u=1.5": `u: "1.5" is not what the tool wants: whole number or null`, "u=": `u: "" is not what the tool wants: whole number or null`,
+		"b=yes": `b: "yes" is not what the tool wants: true or false`, "one=b": `one: "b" is not what the tool wants: one of "a" or list of whole number`, "all=3": `all: "3" is not what the tool wants: what its schema says`,
+		`o={"k":"x"}`: "o: ", "e=3": `e: "3" is not what the tool wants: one of "1", 2, null`, "c=1": `c: "1" is not what the tool wants: true`, "more=x": `echo has no argument "more": it has all, any, b`,
 	} {
 		var out, log strings.Builder
 		require.Equal(t, cli.ExitUsage, run([]string{"call", "--config", config, "one", "one__echo", argument}, nil, &out, &log), argument)

@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -25,20 +24,16 @@ import (
 // padding. It shows a content that it cannot read as text, and leaves out any other part that it cannot read.
 type mender struct {
 	odd   []string // what was replaced by text or left out
-	fatal bool     // a strict member cannot be read
-	left  int      // how much work is left for elements of lists, in bytes
+	left  int      // how many more elements of lists may be mended
 	inner bool     // it mends the parts of a content
 }
 
 const (
-	// leastWork is how much work there is for a small result, in bytes.
-	leastWork = 8 << 20
-	// elementWork is what an element costs beside its own bytes.
-	elementWork = 4 << 10
+	// maxMended bounds the elements of lists that are mended: each takes much longer than one that need not be.
+	maxMended = 2_000
+	// maxOdd bounds how many odd parts are named.
+	maxOdd = 100
 )
-
-// maxOdd bounds how many odd parts are named.
-const maxOdd = 100
 
 // strict are the members of a result that decide what becomes of the call, and the lists that were asked for. Without one of
 // them, the result is lost.
@@ -47,16 +42,10 @@ var strict = map[string]bool{
 	"tools": true, "prompts": true, "resources": true, "resourceTemplates": true, "contents": true, "messages": true,
 }
 
-// alone are the elements that may stand in place of a list, each with a member that tells it from other objects.
-var alone = map[reflect.Type]string{
-	reflect.TypeFor[*mcp.Tool](): "name", reflect.TypeFor[*mcp.Prompt](): "name", reflect.TypeFor[*mcp.Resource](): "uri",
-	reflect.TypeFor[*mcp.ResourceTemplate](): "uriTemplate", reflect.TypeFor[*mcp.ResourceContents](): "uri", reflect.TypeFor[*message](): "content",
-}
-
-// identifying are the members without which a thing is left out: nobody could ask for it.
-var identifying = map[reflect.Type]string{
-	reflect.TypeFor[mcp.Tool](): "name", reflect.TypeFor[mcp.Prompt](): "name", reflect.TypeFor[mcp.PromptArgument](): "name",
-	reflect.TypeFor[mcp.Resource](): "uri", reflect.TypeFor[mcp.ResourceTemplate](): "uriTemplate", reflect.TypeFor[mcp.Icon](): "src",
+// keys are the members that tell an element of a list from other objects. Nobody could ask for a thing without its key.
+var keys = map[reflect.Type]string{
+	reflect.TypeFor[mcp.Tool](): "name", reflect.TypeFor[mcp.Prompt](): "name", reflect.TypeFor[mcp.PromptArgument](): "name", reflect.TypeFor[mcp.Icon](): "src",
+	reflect.TypeFor[mcp.Resource](): "uri", reflect.TypeFor[mcp.ResourceTemplate](): "uriTemplate", reflect.TypeFor[mcp.ResourceContents](): "uri", reflect.TypeFor[message](): "content",
 }
 
 // essential are the members without which a content of a type shows nothing.
@@ -66,13 +55,9 @@ var essential = map[string]string{
 
 // mend returns a result of this type that can be decoded, and what is odd about it. It returns nil if there is none.
 func mend(raw json.RawMessage, of reflect.Type) (mended json.RawMessage, odd []string) {
-	m := mender{left: leastWork + 2*len(raw)}
-	if raw = bytes.TrimSpace(raw); of == reflect.TypeFor[callWire]() && len(raw) > 0 && raw[0] != '{' { // it is a content itself
-		m.say("the result", raw, "is shown as its content")
-		raw = slices.Concat([]byte(`{"content":`), raw, []byte("}"))
-	}
+	m := mender{left: maxMended}
 	mended, ok := m.object("", raw, of, "")
-	if !ok || m.fatal || !json.Valid(mended) {
+	if !ok {
 		return nil, nil
 	}
 	return mended, m.odd
@@ -111,12 +96,14 @@ func (m *mender) fit(at string, raw json.RawMessage, of reflect.Type) (json.RawM
 			return raw, true
 		}
 		return m.fit(at, raw, of.Elem())
-	case reflect.Interface:
-		return raw, !wellformed.IsTooDeep(raw)
-	case reflect.Map:
-		return raw, (isNull || raw[0] == '{') && !wellformed.IsTooDeep(raw)
+	case reflect.Interface, reflect.Map:
+		return raw, (of.Kind() == reflect.Interface || isNull || raw[0] == '{') && !wellformed.IsTooDeep(raw)
 	case reflect.Struct:
-		return m.object(at, raw, of, identifying[of])
+		needed := keys[of]
+		if of == reflect.TypeFor[mcp.ResourceContents]() { // which says something without its URI
+			needed = ""
+		}
+		return m.object(at, raw, of, needed)
 	case reflect.Slice:
 		return m.list(at, raw, of.Elem())
 	case reflect.Int, reflect.Int64:
@@ -131,8 +118,8 @@ func decodes(raw []byte, of reflect.Type) bool {
 	return err == nil
 }
 
-// object returns an object whose members can be decoded into the fields of a struct. It returns false if needed, the name of
-// a member, is there and cannot be.
+// object returns an object whose members can be decoded into the fields of a struct. It returns false if a member is there that
+// cannot be, and that is needed or strict.
 func (m *mender) object(at string, raw json.RawMessage, of reflect.Type, needed string) (json.RawMessage, bool) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(raw, &members) != nil {
@@ -149,20 +136,10 @@ func (m *mender) object(at string, raw json.RawMessage, of reflect.Type, needed 
 		switch {
 		case ok:
 			members[name] = fitting
-		case name == needed:
+		case name == needed || strict[name]:
 			return nil, false
 		default:
-			m.fatal = m.fatal || strict[name]
-			delete(members, name)
-			as, instead, became := insteadOf(of, name, value)
-			switch {
-			case instead == nil:
-			case members[as] == nil:
-				members[as] = instead
-			default:
-				became = leftOut
-			}
-			if as != "nextCursor" { // the list says so
+			if became := replace(members, name, of); became != "" {
 				m.say(at+"."+name, value, became)
 			}
 		}
@@ -171,19 +148,23 @@ func (m *mender) object(at string, raw json.RawMessage, of reflect.Type, needed 
 	return mended, err == nil
 }
 
-// insteadOf returns a member that stands in place of one that cannot be read, or none, and what became of that.
-func insteadOf(of reflect.Type, name string, value json.RawMessage) (as string, instead json.RawMessage, became string) {
+// replace replaces a member that cannot be read, or deletes it, and returns what became of it. Of a cursor it returns "", because
+// the list says so.
+func replace(members map[string]json.RawMessage, name string, of reflect.Type) (became string) {
+	value := members[name]
+	delete(members, name)
 	switch {
 	case name == "nextCursor":
-		instead, _ = json.Marshal(OddCursor)
-		return name, instead, ""
+		members[name], _ = json.Marshal(OddCursor)
+		return ""
 	case name == "isError":
-		instead = strconv.AppendBool(nil, isTrue(value))
-		return name, instead, "is read as " + string(instead)
-	case of == reflect.TypeFor[mcp.ResourceContents]() && (name == "blob" || name == "text"):
-		return "text", shown(name, value), "is shown as text"
+		members[name] = strconv.AppendBool(nil, isTrue(value))
+		return "is read as " + string(members[name])
+	case of == reflect.TypeFor[mcp.ResourceContents]() && (name == "blob" || name == "text") && members["text"] == nil:
+		members["text"] = shown(name, value)
+		return "is shown as text"
 	}
-	return "", nil, leftOut
+	return leftOut
 }
 
 const leftOut = "was left out"
@@ -211,12 +192,16 @@ func fieldsOfJSON(of reflect.Type) map[string]reflect.Type {
 }
 
 // list returns a list whose elements can be decoded into a type, without those that cannot be. Some elements may stand alone.
-// When there is no work left, elements that cannot be decoded as they are count as odd together.
+// When enough elements were mended, the others that cannot be decoded as they are count as odd together.
 func (m *mender) list(at string, raw json.RawMessage, of reflect.Type) (json.RawMessage, bool) {
+	key := keys[of]
+	if of.Kind() == reflect.Pointer {
+		key = keys[of.Elem()]
+	}
 	var list []json.RawMessage
 	if err := json.Unmarshal(raw, &list); err != nil {
 		var isOne bool
-		if list, isOne = oneOf(raw, of); !isOne {
+		if list, isOne = oneOf(raw, of, key); !isOne {
 			return nil, false
 		}
 	}
@@ -226,12 +211,12 @@ func (m *mender) list(at string, raw json.RawMessage, of reflect.Type) (json.Raw
 			fitting = append(fitting, one)
 			continue
 		}
-		if m.left -= elementWork + len(one); m.left < 0 {
+		if m.left--; m.left < 0 {
 			rest++
 			continue
 		}
 		place := fmt.Sprintf("%s[%d]", at, i)
-		if name := nameIn(one); name != "" {
+		if name := textIn(one, key); name != "" {
 			place += fmt.Sprintf(" (%.100q)", name)
 		}
 		its, ok := m.fit(place, one, of)
@@ -253,25 +238,23 @@ func (m *mender) list(at string, raw json.RawMessage, of reflect.Type) (json.Raw
 
 // oneOf returns a list that has a value as its only element. An empty object is an empty list: some languages do not
 // distinguish them.
-func oneOf(raw json.RawMessage, of reflect.Type) (list []json.RawMessage, is bool) {
-	if of == reflect.TypeFor[*content]() {
-		return []json.RawMessage{raw}, true
-	}
+func oneOf(raw json.RawMessage, of reflect.Type, key string) (list []json.RawMessage, is bool) {
 	var members map[string]json.RawMessage
-	needed, is := alone[of]
 	switch {
-	case !is || json.Unmarshal(raw, &members) != nil:
+	case of == reflect.TypeFor[*content]():
+		return []json.RawMessage{raw}, true
+	case key == "" || json.Unmarshal(raw, &members) != nil:
 		return nil, false
 	case len(members) == 0:
 		return nil, true
 	}
-	return []json.RawMessage{raw}, members[needed] != nil
+	return []json.RawMessage{raw}, members[key] != nil
 }
 
 // isUsual reports whether an element of a list can be decoded as it is. It may be false for one that can be.
 func isUsual(one json.RawMessage, of reflect.Type) bool {
 	switch {
-	case bytes.Contains(one, []byte("null")):
+	case string(one) == "null":
 		return false
 	case of != reflect.TypeFor[*content]():
 		return decodes(one, of)
@@ -282,35 +265,27 @@ func isUsual(one json.RawMessage, of reflect.Type) bool {
 	return Parse(one, &c) == nil && c.decoded() != nil
 }
 
-// nameIn returns the name of a thing that is listed, or its URI.
-func nameIn(raw json.RawMessage) string {
+// textIn returns a member of an object that is a text, or "".
+func textIn(raw json.RawMessage, name string) (text string) {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(raw, &members) != nil {
-		return ""
+	if json.Unmarshal(raw, &members) == nil {
+		json.Unmarshal(members[name], &text) //nolint:errcheck // then it is no text
 	}
-	for _, key := range []string{"name", "uri", "uriTemplate"} {
-		var name string
-		if json.Unmarshal(members[key], &name) == nil && name != "" {
-			return name
-		}
-	}
-	return ""
+	return text
 }
 
 // content returns a content that can be decoded. It is a text if the given one cannot be read.
 func (m *mender) content(at string, raw json.RawMessage) json.RawMessage {
-	var kind struct {
-		Type string `json:"type"`
-	}
-	if Parse(raw, &kind) == nil && essential[kind.Type] != "" && (!m.inner || kind.Type != "tool_result") { // which does not nest
-		needed := essential[kind.Type]
-		inner := mender{odd: m.odd, left: m.left, inner: true}
-		mended, ok := inner.object(at, raw, reflect.TypeFor[content](), needed)
-		m.left = inner.left
+	kind := textIn(raw, "type")
+	if needed := essential[kind]; needed != "" && (!m.inner || kind != "tool_result") { // which does not nest
+		odd, inner := m.odd, m.inner
+		m.inner = true
+		mended, ok := m.object(at, raw, reflect.TypeFor[content](), needed)
+		m.inner = inner
 		if ok && decodes(slices.Concat([]byte(`{"content":[`), mended, []byte("]}")), reflect.TypeFor[mcp.CallToolResult]()) {
-			m.odd = inner.odd
 			return mended
 		}
+		m.odd = odd
 	}
 	m.say(at, raw, "is shown as text")
 	text := shown("content", raw)
@@ -349,17 +324,7 @@ func encoded(raw json.RawMessage) (json.RawMessage, bool) {
 	if head, data, is := strings.Cut(text, ","); is && strings.HasPrefix(head, "data:") && strings.HasSuffix(head, ";base64") {
 		text = data
 	}
-	text = strings.Map(func(r rune) rune {
-		switch {
-		case unicode.IsSpace(r):
-			return -1
-		case r == '-':
-			return '+'
-		case r == '_':
-			return '/'
-		}
-		return r
-	}, text)
+	text = strings.NewReplacer("-", "+", "_", "/").Replace(strings.Join(strings.Fields(text), ""))
 	data, err := base64.RawStdEncoding.Strict().DecodeString(strings.TrimRight(text, "="))
 	if err != nil {
 		return nil, false
@@ -370,19 +335,17 @@ func encoded(raw json.RawMessage) (json.RawMessage, bool) {
 
 // hasNull reports whether there is a null among the things of a list.
 func hasNull(result mcp.Result) bool {
-	switch r := result.(type) {
-	case *mcp.ListToolsResult:
-		return slices.Contains(r.Tools, nil)
-	case *mcp.ListPromptsResult:
-		return slices.Contains(r.Prompts, nil)
-	case *mcp.ListResourcesResult:
-		return slices.Contains(r.Resources, nil)
-	case *mcp.ListResourceTemplatesResult:
-		return slices.Contains(r.ResourceTemplates, nil)
-	case *mcp.ReadResourceResult:
-		return slices.Contains(r.Contents, nil)
-	case *mcp.GetPromptResult:
-		return slices.Contains(r.Messages, nil)
+	v := reflect.ValueOf(result).Elem()
+	for i := range v.NumField() {
+		list := v.Field(i)
+		if list.Kind() != reflect.Slice || list.Type().Elem().Kind() != reflect.Pointer {
+			continue
+		}
+		for j := range list.Len() {
+			if list.Index(j).IsNil() {
+				return true
+			}
+		}
 	}
 	return false
 }

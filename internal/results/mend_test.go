@@ -83,3 +83,12 @@ func TestOddContentInManyOthersIsText(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"content[0].content[0] is an object that cannot be read, and is shown as text"}, odd)
 }
+
+// A null in an element does not make it odd.
+func TestOneOddElementCostsNoOthers(t *testing.T) {
+	const n = 5_000
+	result, odd, err := Decode("tools/list", []byte(`{"tools":[`+strings.Repeat(`{"name":"a","title":null,"inputSchema":{"default":null}},`, n)+`{"name":"odd","title":5}]}`))
+	require.NoError(t, err)
+	require.Equal(t, n+1, len(result.(*mcp.ListToolsResult).Tools))
+	require.Equal(t, []string{`tools[5000] ("odd").title is a number, and was left out`}, odd)
+}

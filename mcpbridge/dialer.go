@@ -53,6 +53,7 @@ type DialRequest struct {
 	// Stderr gets the lines that a server with a command writes to stderr. It may be nil.
 	Stderr *Stderr
 	// Store remembers which protocols a stdio server speaks, so that a later process need not find that out. It may be nil.
+	// Its methods must return, with an error if they take long, and must not panic: a supervisor sees to that.
 	Store Store
 	// Roots are the first roots of the session, or nil.
 	Roots *messages.SetRoots

@@ -56,7 +56,7 @@ func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Brid
 	b := new(Bridge)
 	life, end := context.WithCancel(context.Background())
 	b.end = end
-	b.opener = opener{newClient(nil, capabilities, b.sdkLog()), &b.strays, &b.bridgeLog, b.sdkLog(), life, new(saves), &b.controls}
+	b.opener = opener{newClient(nil, capabilities, b.sdkLog()), &b.strays, &b.bridgeLog, b.sdkLog(), life, &b.controls}
 	b.controls.opener, b.known, b.log = &b.opener, capabilities, slog.New(slog.DiscardHandler)
 	b.Set(servers)
 	return b
@@ -146,14 +146,13 @@ func (b *Bridge) Prune() {
 	b.retired = nil
 }
 
-// Close ends Recover and what dials have left, closes idle connections, and waits for a moment for what is being saved.
+// Close ends Recover and what dials have left, and closes idle connections.
 func (b *Bridge) Close() {
 	b.end()
 	b.recovery.end()
 	b.controls.end()
 	b.Set(nil)
 	b.Prune()
-	b.opener.saves.await()
 }
 
 // Dial opens a session, resumes one, or adopts a control.
@@ -194,7 +193,7 @@ func (b *Bridge) dialAt(ctx context.Context, at *endpoint, req mcpbridge.DialReq
 		return nil, err
 	}
 	defer at.release()
-	at.dialect.recall(ctx, at.record(req.Store, b.opener.saves))
+	at.dialect.recall(ctx, at.record(req.Store))
 	credentials, err := at.credentials(ctx, req.Key)
 	shown := at.fingerprintWith(fingerprint(ctx, credentials, err))
 	if req.Refused != nil && fingerprintIn(req.Refused) == shown {

@@ -3,9 +3,11 @@ package bridge
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/sync/singleflight"
 )
 
 const (
@@ -20,11 +22,12 @@ const (
 
 // dialect is what is known of the protocols that a server speaks. It decides which one a session asks for.
 type dialect struct {
-	mu       sync.Mutex
-	facts    facts
-	saved    facts         // that the store has
-	isSaving bool          // a goroutine saves
-	recalled chan struct{} // closed when the store has answered or failed; nil if it has to be asked
+	requests singleflight.Group // to the store
+	recalled atomic.Bool        // the store has said what it has
+
+	mu    sync.Mutex
+	facts facts
+	saved facts // that the store has
 }
 
 // facts are what a dialect knows, as a store keeps them.

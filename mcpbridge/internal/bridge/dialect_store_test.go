@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/storelimit"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -76,8 +77,8 @@ func TestStoreThatFailsHoldsNoDialUpAndIsAskedAgain(t *testing.T) {
 	for name, fault := range faults {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				b, s := New(nil, nil), &oddStore{mapStore: newMapStore()}
-				in := &record{s, messages.Key{Server: "s"}, b.opener.saves}
+				s := &oddStore{mapStore: newMapStore()}
+				in := &record{storelimit.New(s), messages.Key{Server: "s"}}
 				costly := new(dialect)
 				costly.setLegacy(true)
 				bounded := func(most time.Duration, f func()) {
@@ -87,18 +88,17 @@ func TestStoreThatFailsHoldsNoDialUpAndIsAskedAgain(t *testing.T) {
 				}
 
 				s.becomes(fault)
-				bounded(0, func() { costly.remember(t.Context(), in) })
-				bounded(storePatience, b.Close)
+				bounded(3*time.Second, func() { costly.remember(t.Context(), in) })
+				bounded(0, func() { new(dialect).recall(t.Context(), in) })
 				time.Sleep(time.Hour)
 				require.Empty(t, s.kept())
 				s.becomes(nil)
 				costly.remember(t.Context(), in)
-				b.Close()
 				require.Len(t, s.kept(), 1)
 
 				s.becomes(fault)
 				later := new(dialect)
-				bounded(storePatience, func() { later.recall(t.Context(), in) })
+				bounded(3*time.Second, func() { later.recall(t.Context(), in) })
 				require.False(t, later.isOld())
 				time.Sleep(time.Hour)
 				s.becomes(nil)
@@ -113,13 +113,12 @@ func TestWhatIsFoundOutDuringASaveIsSavedAfterwards(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &oddStore{mapStore: newMapStore()}
 		s.becomes(func(context.Context) error { time.Sleep(time.Second); return nil })
-		in, d := &record{s, messages.Key{Server: "s"}, new(saves)}, new(dialect)
+		in, d := &record{storelimit.New(s), messages.Key{Server: "s"}}, new(dialect)
 		d.setLegacy(true)
-		d.remember(t.Context(), in)
+		go d.remember(t.Context(), in)
 		synctest.Wait()
 		d.setLate()
 		d.remember(t.Context(), in)
-		time.Sleep(time.Minute)
 		require.Contains(t, s.kept()[0], `"late":true`)
 	})
 }
@@ -133,7 +132,7 @@ func TestDialWithAStoreThatHangsStartsTheServer(t *testing.T) {
 	s.becomes(func(context.Context) error { <-hung; return errors.New("it hung") })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	c, err := d.bridge.Dial(ctx, mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Store: s, Down: func(*mcpbridge.Error) {}})
+	c, err := d.bridge.Dial(ctx, mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Store: storelimit.New(s), Down: func(*mcpbridge.Error) {}})
 	close(hung)
 	require.NoError(t, err)
 	require.NoError(t, c.Close(ctx))

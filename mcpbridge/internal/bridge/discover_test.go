@@ -143,7 +143,7 @@ func (d *discoverer) use() (revision string, took time.Duration, processes [][]s
 	processes = d.processes()
 	if speaksNewer := strings.Contains("a newer revision, the same after 3 s", d.config.Env[discoverHow]); speaksNewer && revision < protocolNewer {
 		require.Eventually(d, func() bool {
-			record, _ := d.store.Load(ctx, d.bridge.servers["test"].record(d.store, nil).key)
+			record, _ := d.store.Load(ctx, d.bridge.servers["test"].record(d.store).key)
 			return record != nil && strings.Contains(string(record.List), `"late":true`)
 		}, 10*time.Second, time.Millisecond, "its answer is still to come")
 	}

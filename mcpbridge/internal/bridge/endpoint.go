@@ -76,13 +76,12 @@ func (at *endpoint) version(resume *mcpbridge.Resume) string {
 	return at.ProtocolVersion
 }
 
-// record returns the record of the dialect of a command in a store, whose key tells nothing about the command, or nil. saves is
-// that of the opener.
-func (at *endpoint) record(store mcpbridge.Store, saves *saves) *record {
+// record returns the record of the dialect of a command in a store, whose key tells nothing about the command, or nil.
+func (at *endpoint) record(store mcpbridge.Store) *record {
 	if store == nil || at.Command == "" {
 		return nil
 	}
-	return &record{store, mcpbridge.ListKey(at.Name, "protocol "+fingerprintOf(fmt.Sprintf("%q %q", at.Command, at.Args))), saves}
+	return &record{store, mcpbridge.ListKey(at.Name, "protocol "+fingerprintOf(fmt.Sprintf("%q %q", at.Command, at.Args)))}
 }
 
 // controlPace limits how often the sessions of an endpoint open controls while only a front answers.

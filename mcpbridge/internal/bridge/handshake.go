@@ -39,7 +39,6 @@ type opener struct {
 	log    *bridgeLog
 	sdkLog slog.Handler
 	life   context.Context // ends with the bridge
-	saves  *saves
 	seconds
 }
 
@@ -164,7 +163,7 @@ func (o *opener) clientFor(at *endpoint, capabilities *mcp.ClientCapabilities) *
 
 // prepare returns a session that is not open yet.
 func (o *opener) prepare(ctx context.Context, at *endpoint, req attempt) *conn {
-	c := &conn{at: at, client: o.clientFor(at, req.Capabilities), key: req.Key, identity: identityOf(req.credentials), seconds: o.seconds, record: at.record(req.Store, o.saves)}
+	c := &conn{at: at, client: o.clientFor(at, req.Capabilities), key: req.Key, identity: identityOf(req.credentials), seconds: o.seconds, record: at.record(req.Store)}
 	at.acquire()
 	c.Cut, c.cancel = context.WithCancel(context.Background())
 	c.Session.Resume, c.Credentials, c.Strays, c.Watcher = req.Resume, req.credentials, o.strays, c

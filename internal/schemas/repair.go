@@ -8,37 +8,21 @@ import (
 	"strings"
 )
 
-// shape is what JSON Schema wants as the value of a keyword.
-type shape int
-
-const (
-	words   shape = iota + 1 // a text for people
-	text                     // any other text
-	number                   // a number
-	flag                     // true or false
-	kinds                    // the name of a type, or several
-	names                    // names of properties
-	values                   // any values
-	one                      // a schema
-	several                  // schemas
-	named                    // schemas by name
-)
-
-// shapes are those of the keywords whose values are checked.
-var shapes = func() map[string]shape {
-	all := map[string]shape{}
-	for of, keywords := range map[shape]string{
-		words: "title description $comment",
-		text:  "format pattern $ref $dynamicRef $id $schema $anchor $dynamicAnchor contentEncoding contentMediaType",
-		number: "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems minProperties maxProperties " +
+// shapes are what JSON Schema wants as the values of keywords, for those that are checked.
+var shapes = func() map[string]string {
+	all := map[string]string{}
+	for of, keywords := range map[string]string{
+		"text for people": "title description $comment",
+		"other text":      "format pattern $ref $dynamicRef $id $schema $anchor $dynamicAnchor contentEncoding contentMediaType",
+		"number": "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems minProperties maxProperties " +
 			"minContains maxContains",
-		flag:    "uniqueItems deprecated readOnly writeOnly",
-		kinds:   "type",
-		names:   "required",
-		values:  "enum examples",
-		one:     "items additionalItems additionalProperties contains propertyNames not if then else unevaluatedItems unevaluatedProperties contentSchema",
-		several: "allOf anyOf oneOf prefixItems",
-		named:   "properties patternProperties $defs definitions dependentSchemas",
+		"flag":            "uniqueItems deprecated readOnly writeOnly",
+		"types":           "type",
+		"names":           "required",
+		"values":          "enum examples",
+		"schema":          "items additionalItems additionalProperties contains propertyNames not if then else unevaluatedItems unevaluatedProperties contentSchema",
+		"schemas":         "allOf anyOf oneOf prefixItems",
+		"schemas by name": "properties patternProperties $defs definitions dependentSchemas",
 	} {
 		for keyword := range strings.FieldsSeq(keywords) {
 			all[keyword] = of
@@ -83,11 +67,10 @@ func (r *repair) schema(s map[string]any) error {
 	hoist(s)
 	modernize(s)
 	for _, keyword := range slices.Sorted(maps.Keys(s)) {
-		of, known := shapes[keyword]
-		if !known {
+		if shapes[keyword] == "" {
 			continue
 		}
-		value, err := r.value(of, s[keyword])
+		value, err := r.value(keyword, s[keyword])
 		switch {
 		case err != nil:
 			return fmt.Errorf("%s%w", keyword, err)
@@ -105,6 +88,12 @@ func (r *repair) schema(s map[string]any) error {
 		s["items"] = map[string]any{} // OpenAI requires it
 	}
 	return nil
+}
+
+// isEmpty reports whether a value is an empty list, which PHP also writes for an empty object.
+func isEmpty(value any) bool {
+	list, isList := value.([]any)
+	return isList && len(list) == 0
 }
 
 // hoist moves keywords that stand among the properties, such as required, to where they belong.
@@ -130,7 +119,7 @@ func hoist(s map[string]any) {
 		default: // but the name of a type is meant for a property of this name
 			text, _ := its.(string)
 			kind, isKind := types[strings.ToLower(text)]
-			if shapes[name] != 0 && !taken && (!isKind || name == "type" && kind == "object") {
+			if shapes[name] != "" && !taken && (!isKind || name == "type" && kind == "object") {
 				delete(properties, name)
 				s[name] = its
 			}
@@ -164,95 +153,98 @@ func modernize(s map[string]any) {
 	}
 }
 
-// value returns the value of a keyword of a shape, or nil if the keyword says nothing.
-func (r *repair) value(of shape, value any) (any, error) {
-	switch v := value.(type) {
-	case nil:
+// value returns the value of a keyword, or nil if the keyword says nothing.
+func (r *repair) value(keyword string, value any) (any, error) {
+	if value == nil || isEmpty(value) {
 		return nil, nil
-	case bool:
-		if of == flag || of == one {
-			return v, nil
-		}
-	case json.Number:
-		if of == number {
-			return v, nil
-		}
-	case string:
-		if of == text || of == words {
-			return v, nil
-		}
-	case []any:
-		switch {
-		case len(v) == 0 && of != one: // or an empty object, as PHP writes it
-			return nil, nil
-		case of == values:
-			return v, nil
-		case of == several:
-			return v, r.several(v)
-		case of == names:
-			return namesOf(v)
-		}
-	case map[string]any:
-		if of == named {
-			return v, r.named(v)
-		}
 	}
-	switch of {
-	case one:
-		return r.one(value)
-	case kinds:
-		return kindsOf(value)
-	case words:
-		data, err := json.Marshal(value)
-		return string(data), err
+	switch shapes[keyword] {
+	case "text for people":
+		return wordsOf(value)
+	case "other text":
+		return as[string](value)
+	case "number":
+		return as[json.Number](value)
+	case "flag":
+		return as[bool](value)
+	case "types":
+		return typesOf(value)
+	case "names":
+		return namesOf(value)
+	case "values":
+		return as[[]any](value)
+	case "schemas":
+		return r.several(value)
+	case "schemas by name":
+		return r.named(value)
 	}
-	return nil, misfit(value, "is not what JSON Schema has there")
+	if value == true {
+		return value, nil
+	}
+	return r.one(value)
 }
 
-// one returns a schema, such as that of a property. true, and an empty list as PHP writes an empty object, are the empty schema.
+// as returns a value of a type.
+func as[T any](value any) (T, error) {
+	v, is := value.(T)
+	if !is {
+		return v, misfit(value, "is not what JSON Schema has there")
+	}
+	return v, nil
+}
+
+// wordsOf returns a text for people.
+func wordsOf(value any) (any, error) {
+	if text, is := value.(string); is {
+		return text, nil
+	}
+	data, err := json.Marshal(value)
+	return string(data), err
+}
+
+// one returns a schema, such as that of a property. true and an empty list are the empty schema.
 func (r *repair) one(value any) (any, error) {
-	switch v := value.(type) {
-	case map[string]any:
-		if err := r.schema(v); err != nil {
-			return nil, fmt.Errorf(".%w", err)
-		}
-		return v, nil
-	case bool:
-		if !v {
-			return v, nil
-		}
+	switch {
+	case value == true, isEmpty(value):
 		return map[string]any{}, nil
-	case []any:
-		if len(v) == 0 {
-			return map[string]any{}, nil
-		}
+	case value == false:
+		return value, nil
 	}
-	return nil, misfit(value, "is no schema")
+	object, is := value.(map[string]any)
+	if !is {
+		return nil, misfit(value, "is no schema")
+	}
+	if err := r.schema(object); err != nil {
+		return nil, fmt.Errorf(".%w", err)
+	}
+	return object, nil
 }
 
-func (r *repair) several(list []any) (err error) {
-	for i, value := range list {
-		if list[i], err = r.one(value); err != nil {
-			return fmt.Errorf("[%d]%w", i, err)
+func (r *repair) several(value any) (any, error) {
+	list, err := as[[]any](value)
+	for i := range list {
+		if list[i], err = r.one(list[i]); err != nil {
+			return nil, fmt.Errorf("[%d]%w", i, err)
 		}
 	}
-	return nil
+	return list, err
 }
 
-func (r *repair) named(object map[string]any) (err error) {
+func (r *repair) named(value any) (any, error) {
+	object, err := as[map[string]any](value)
 	for _, name := range slices.Sorted(maps.Keys(object)) {
 		if object[name] == nil {
 			object[name] = true
 		}
 		if object[name], err = r.one(object[name]); err != nil {
-			return fmt.Errorf(".%s%w", name, err)
+			return nil, fmt.Errorf(".%s%w", name, err)
 		}
 	}
-	return nil
+	return object, err
 }
 
-// kindsOf returns the value of the keyword type, or nil if any type is right.
-func kindsOf(value any) (any, error) {
+// typesOf returns the value of the keyword type, or nil if any type is right.
+func typesOf(value any) (any, error) {
 	list, isList := value.([]any)
 	if !isList {
 		list = []any{value}
@@ -279,8 +271,9 @@ func kindsOf(value any) (any, error) {
 	return all, nil
 }
 
-// namesOf returns the names of a list, each once.
-func namesOf(list []any) (any, error) {
+// namesOf returns the names in a list, each once.
+func namesOf(value any) (any, error) {
+	list, err := as[[]any](value)
 	all, seen := []any{}, map[any]bool{}
 	for _, one := range list {
 		if _, is := one.(string); !is {
@@ -291,7 +284,7 @@ func namesOf(list []any) (any, error) {
 			all = append(all, one)
 		}
 	}
-	return all, nil
+	return all, err
 }
 
 // misfit returns the end of an error that begins with the place of a value.

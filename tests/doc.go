@@ -5,7 +5,7 @@
 //
 // Scenarios about order and time run in the fake time of testing/synctest, on a fake
 // server (fake_server_test.go) or on the servers of package faults without a socket
-// (local_server_test.go). Poor and odd servers have no SDK (raw_server_test.go).
+// (local_server_test.go). Poor and odd servers have no SDK (raw_server_test.go, package oddtest).
 // Scenarios about transports run on real sockets (http_server_test.go) and real
 // processes (process_test.go). A soak combines all faults at random, on all transports
 // (soak_test.go).

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/internal/mcpserver"
-	"github.com/mcpactor/mcpactor/internal/oddtest"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/tests/oddtest"
 )
 
 // What a server sends reaches a client as it came, whatever is odd about it.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/internal/oddtest"
+	"github.com/mcpactor/mcpactor/tests/oddtest"
 )
 
 // oddFile returns a file with an odd server.

@@ -47,7 +47,7 @@ type arguments []string
 var scriptOption = regexp.MustCompile(`^-[a-z]*c$`)
 
 // variables are the environment variables of a server. In files of VS Code a value may be a number, or null, which removes a
-// variable that the process would inherit.
+// variable there, and has no effect here.
 type variables map[string]string
 
 // into reads a value into a pointer, and replaces the variables in strings.

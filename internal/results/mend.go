@@ -56,6 +56,10 @@ var essential = map[string]string{
 // mend returns a result of this type that can be decoded, and what is odd about it. It returns nil if there is none.
 func mend(raw json.RawMessage, of reflect.Type) (mended json.RawMessage, odd []string) {
 	m := mender{left: maxMended}
+	if raw = bytes.TrimSpace(raw); of == reflect.TypeFor[callWire]() && len(raw) > 0 && raw[0] != '{' { // it is a content itself
+		m.say("the result", raw, "is shown as its content")
+		raw = slices.Concat([]byte(`{"content":`), raw, []byte("}"))
+	}
 	mended, ok := m.object("", raw, of, "")
 	if !ok {
 		return nil, nil

@@ -92,3 +92,12 @@ func TestOneOddElementCostsNoOthers(t *testing.T) {
 	require.Equal(t, n+1, len(result.(*mcp.ListToolsResult).Tools))
 	require.Equal(t, []string{`tools[5000] ("odd").title is a number, and was left out`}, odd)
 }
+
+func TestResultOfAToolThatIsNoObjectIsItsContent(t *testing.T) {
+	for raw, want := range map[string]string{`5`: "[content that cannot be read: 5]", `"done"`: "done", `[{"type":"text","text":"done"}]`: "done"} {
+		result, odd, err := Decode("tools/call", []byte(raw))
+		require.NoError(t, err, raw)
+		require.Equal(t, []mcp.Content{&mcp.TextContent{Text: want}}, result.(*mcp.CallToolResult).Content, raw)
+		require.Contains(t, odd[0], "the result is ", raw)
+	}
+}

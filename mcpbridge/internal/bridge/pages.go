@@ -1,6 +1,7 @@
 package bridge
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -127,20 +128,11 @@ func narrower(one, two mcp.Cacheable) mcp.Cacheable {
 // sizeOf returns the size of a page as JSON. On the wire it had the same size, apart from
 // spaces and from fields that the SDK does not know.
 func sizeOf(page any) int {
-	var size counter
-	e := json.NewEncoder(&size)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.Encode(page) //nolint:errcheck // it was JSON
-	return int(size)
-}
-
-// counter counts what is written to it.
-type counter int
-
-// Write counts data.
-func (c *counter) Write(data []byte) (int, error) {
-	*c += counter(len(data))
-	return len(data), nil
+	return b.Len()
 }
 
 // withEmptyCursor returns the parameters of a list request that asks for the page with an empty cursor, or nil for

@@ -225,6 +225,7 @@ func (c *client) subscribe(r *mcpserver.Request, params mcpserver.Object) (any, 
 		return nil, err
 	}
 	before := c.watch(uri, s.name) // the first update may come before the answer
+	defer c.keep()
 	result, err := verbatim(c.run(r, s, nil, func(h messages.Header) messages.Operation {
 		return &messages.Subscribe{Header: h, URI: uri}
 	}))
@@ -237,6 +238,7 @@ func (c *client) subscribe(r *mcpserver.Request, params mcpserver.Object) (any, 
 func (c *client) unsubscribe(r *mcpserver.Request, params mcpserver.Object) (any, error) {
 	uri := params.Text("uri")
 	s := c.server(c.watch(uri, ""))
+	defer c.keep()
 	if s == nil || s.isShared() && c.g.isWatched(uri, s.name) {
 		return struct{}{}, nil
 	}

@@ -41,9 +41,10 @@ type client struct {
 	operations map[string]*mcpserver.Request // by the id of the operation
 	pending    map[string]func()             // ends a question, by the id of the library
 	record     record
+	unwritten  bool // the record was changed, and is to be written
+	hasLeft    bool // the record is that of another connection, or of nobody
 
-	keeping sync.Mutex // while the record changes
-	hasLeft bool       // the record is that of another connection, or of nobody
+	writing sync.Mutex // while the record is written
 }
 
 // Accept returns the handler of a client that has connected.

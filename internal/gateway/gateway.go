@@ -276,7 +276,11 @@ func (g *Gateway) Stop() error {
 	if g.cfg.Clients == nil {
 		g.do.Do(ctx, &messages.CloseAll{Now: true}) //nolint:errcheck // Stop says what is left
 	}
-	return g.sup.Stop(ctx)
+	err := g.sup.Stop(ctx)
+	for _, c := range g.everybody() { // they may return
+		c.release(false)
+	}
+	return err
 }
 
 // everybody returns all clients.

@@ -22,6 +22,7 @@ func (c *client) initialize(r *mcpserver.Request) (any, error) {
 		k.Scope, k.Said = c.scope, r.Params
 		return true
 	})
+	c.keep()
 	c.meet(r.Context)
 	return c.introduction(), nil
 }

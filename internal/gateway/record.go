@@ -23,15 +23,28 @@ type record struct {
 	Owed     map[string]bool   `json:"owed,omitempty"`     // by server, if it must be told that state is gone: whether a log message has said so
 }
 
-// note changes the record of a client, and keeps it if change reports that it has changed something.
+// note changes the record of a client. If change reports that it has changed something, the record is written soon: a call does not wait
+// for that.
 func (c *client) note(change func(r *record) bool) {
-	c.keeping.Lock()
-	defer c.keeping.Unlock()
 	c.mu.Lock()
-	if !change(&c.record) || c.g.cfg.Clients == nil || c.hasLeft {
+	defer c.mu.Unlock()
+	if !change(&c.record) || c.g.cfg.Clients == nil || c.hasLeft || c.unwritten {
+		return
+	}
+	c.unwritten = true
+	go c.keep()
+}
+
+// keep returns when the record is written with all that was noted before.
+func (c *client) keep() {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.mu.Lock()
+	if !c.unwritten {
 		c.mu.Unlock()
 		return
 	}
+	c.unwritten = false
 	data, err := json.Marshal(&c.record)
 	c.mu.Unlock()
 	if err == nil {
@@ -44,13 +57,15 @@ func (c *client) note(change func(r *record) bool) {
 
 // release leaves the record to another connection of the client, unless the client has left for good: then it is removed.
 func (c *client) release(forGood bool) {
-	c.keeping.Lock()
-	defer c.keeping.Unlock()
-	c.hasLeft = true
 	clients := c.g.cfg.Clients
 	if clients == nil {
 		return
 	}
+	c.mu.Lock()
+	c.hasLeft = true
+	c.unwritten = c.unwritten && !forGood
+	c.mu.Unlock()
+	c.keep()
 	if !forGood {
 		clients.touch(c.ID)
 		return

@@ -237,6 +237,36 @@ func TestOwedNoteOutlivesARestart(t *testing.T) {
 	})
 }
 
+// A call that changes the record of its client is answered while the record is being written. What the client sets is written before it is
+// answered.
+func TestCallWaitsForNoWriteOfARecord(t *testing.T) {
+	tools := faults.NewTools()
+	server := faults.Local(tools.Handler)
+	defer tools.Close()
+	defer server.Close()
+	w := worldOf(t, Config{
+		Lists: &resume.Memory{}, Sessions: &resume.Memory{}, Clients: &ClientStore{t.TempDir()},
+		Supervisor: supervisor.Config{Servers: []mcpbridge.Server{remote("s", server)}}, Tools: []toolset.Server{{Name: "s"}},
+	})
+	defer w.stop()
+	r := w.raw()
+	r.open()
+	c := w.everybody()[0]
+	c.writing.Lock()
+	r.send(`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"error"}}`)
+	for id := range 3 {
+		answer := r.ask(fmt.Sprintf(`{"jsonrpc":"2.0","id":"c%d","method":"tools/call","params":{"name":"count"}}`, id), fmt.Sprintf(`"c%d"`, id))
+		require.Contains(t, string(answer.Result), fmt.Sprintf(`"text":"%d"`, id+1))
+	}
+	require.Empty(t, r.came(), "the setting is not written")
+	c.writing.Unlock()
+	r.await(func(m *mcpserver.Message) bool { return string(m.ID) == "1" && m.Result != nil })
+	require.Eventually(t, func() bool {
+		written, err := w.cfg.Clients.find(c.ID)
+		return err == nil && written.LogLevel == "error" && written.State["s"] == 1
+	}, 10*time.Second, time.Millisecond)
+}
+
 // A visit of a client counts, also if it changes nothing.
 func TestVisitOfAClientIsNoted(t *testing.T) {
 	overRestarts(t, "", false, func(r *restarts, _ *faults.Server, clients *ClientStore) {

@@ -36,6 +36,7 @@ func (c *client) setLevel(r *mcpserver.Request, params mcpserver.Object) (any, e
 		return changed
 	})
 	r.Pass()
+	c.keep()
 	for _, s := range c.servers {
 		if s.isOpen(r.Context) {
 			s.applyLevel(r.Context, s.header(patience))

@@ -39,8 +39,11 @@ func (c *client) run(r *mcpserver.Request, s *served, extra map[string]json.RawM
 		})
 	}
 	ctx = context.WithValue(ctx, caller.SentKey{}, sent)
-	inOrder(ctx, before)
 	began := time.Now()
+	select {
+	case <-before:
+	case <-ctx.Done():
+	}
 	reply, err := c.g.do.Do(ctx, command(h))
 	if err != nil && s.isStarting(ctx, err) {
 		h.WaitUntil = began.Add(startPatience)
@@ -52,35 +55,29 @@ func (c *client) run(r *mcpserver.Request, s *served, extra map[string]json.RawM
 	return reply.(messages.Result), nil
 }
 
-// orderTime is how long a request waits until the one before it is sent to the same server.
-const orderTime = 5 * time.Second
-
-// turn puts a request into the order of those of the client for the server. before is closed when the one before is sent. The request calls
-// sent when it is sent too, or never will be.
+// turn puts a request into the order of those of the client for the server, and lets the next request pass. before is closed when those before
+// are sent. The request calls sent when it is sent too, or never will be.
+//
+// Requests that come in one after the other, over stdio or in one batch, are sent to a server in that order: each waits until the one before
+// has left, over a pipe to the server in the same order. No other order is kept: neither across servers, nor of requests in several
+// POSTs, nor of one whose server is not known before a list has come. Over HTTP, a server may take in another order what was sent in this one.
 func (s *served) turn(r *mcpserver.Request) (before <-chan struct{}, sent func()) {
-	r.Turn()
 	defer r.Pass()
 	own := make(chan struct{})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, s.last = s.last, own
-	return before, sync.OnceFunc(func() { close(own) })
-}
-
-// inOrder waits until the request before is sent, but not for long if that one waits for the server.
-func inOrder(ctx context.Context, before <-chan struct{}) {
-	select {
-	case <-before:
-		return
-	default:
-	}
-	timer := time.NewTimer(orderTime)
-	defer timer.Stop()
-	select {
-	case <-before:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	return before, sync.OnceFunc(func() {
+		select {
+		case <-before:
+			close(own)
+		default: // it is given up before its turn
+			go func() {
+				<-before
+				close(own)
+			}()
+		}
+	})
 }
 
 // isStarting reports whether a call has failed, and has not run, because the server takes long to start.

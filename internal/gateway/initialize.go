@@ -15,6 +15,7 @@ import (
 // initialize opens the session of a client. It waits for servers whose lists are not known: clients give it more time than a list,
 // and most of them ask for lists once.
 func (c *client) initialize(r *mcpserver.Request) (any, error) {
+	r.Pass()
 	if err := c.enter(r.Params); err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -48,14 +49,57 @@ func TestCallsInOneWriteReachTheServerInOrder(t *testing.T) {
 	}
 }
 
+// Calls keep their order also while a server takes long to start, and when the client cancels some of them meanwhile.
+func TestCallsKeepTheirOrderWhileTheServerStarts(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	lists, file := &resume.Memory{}, filepath.Join(t.TempDir(), "calls")
+	open := func() *raw {
+		w := newWorld(t, lists, mcpbridge.Server{Name: "s", Command: self, Env: map[string]string{processVar: orderly, fileVar: file, "GORACE": "atexit_sleep_ms=0"}})
+		t.Cleanup(w.stop)
+		r := w.raw()
+		r.open()
+		return r
+	}
+	open()
+	require.NoError(t, os.WriteFile(file+startSuffix, []byte("7s"), 0o600))
+	began := time.Now()
+	r := open()
+	var lines, want []string
+	for i := range 30 {
+		id := strconv.Itoa(i)
+		lines = append(lines, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"call","arguments":{"n":`+id+`}}}`)
+		if i%3 == 1 {
+			lines = append(lines, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+id+`}}`)
+		} else {
+			want = append(want, id)
+		}
+	}
+	r.send(strings.Join(lines, "\n"))
+	require.Less(t, time.Since(began), 5*time.Second, "the list was kept")
+	for range want {
+		r.await(func(m *mcpserver.Message) bool { return m.ID != nil && m.Result != nil })
+	}
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, want, strings.Fields(string(data)))
+}
+
 // orderly is the value of processVar for a process that notes the argument n of each call, in the order in which they come.
 const orderly = "orderly"
+
+// startSuffix ends the name of a file that says how long that process takes to start.
+const startSuffix = ".start"
 
 // runOrderly runs that process.
 func runOrderly() {
 	file, err := os.Create(os.Getenv(fileVar))
 	if err != nil {
 		panic(err)
+	}
+	if start, err := os.ReadFile(os.Getenv(fileVar) + startSuffix); err == nil {
+		wait, _ := time.ParseDuration(string(start))
+		time.Sleep(wait)
 	}
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		m := new(mcpserver.Message)

@@ -18,7 +18,8 @@ import (
 
 // Handler serves one client. Its methods may be called at the same time.
 type Handler interface {
-	// Handle returns the result of a request, except for ping. An error that is a *[jsonrpc.Error] is passed on as it is.
+	// Handle returns the result of a request, except for ping. An error that is a *[jsonrpc.Error] is passed on as it is. The next
+	// message of the client is taken when the request has passed, see [Request.Pass].
 	Handle(r *Request) (any, error)
 	// Notified takes a notification, except for that of a cancellation. It must not wait for anything.
 	Notified(m *Message)
@@ -66,27 +67,13 @@ type Request struct {
 	cancelled atomic.Bool // by the client
 	opens     bool        // other messages wait for its response
 
-	before <-chan struct{} // closed when the request before has passed, or nil
-	passed chan struct{}   // closed by Pass
+	passed chan struct{} // closed by Pass
 	pass   sync.Once
 }
 
-// order is the order of requests that pass one after the other.
-type order struct{ last <-chan struct{} }
-
-// Turn waits until the requests before this one have passed. A handler needs it where the order of requests counts.
-func (r *Request) Turn() {
-	if r.before != nil {
-		<-r.before
-	}
-}
-
-// Pass lets the next request have its turn, after those before this one. A handler calls it before it waits for anything else. A request
-// that has its response has passed.
-func (r *Request) Pass() {
-	r.Turn()
-	r.pass.Do(func() { close(r.passed) })
-}
+// Pass lets the next message of the client be taken: over stdio the next one, and over HTTP the next one of a batch. Until then, the order of
+// messages is that of the client. A handler calls it before it waits for anything. A request that was handled has passed.
+func (r *Request) Pass() { r.pass.Do(func() { close(r.passed) }) }
 
 // newClient returns a client, for which accept makes the handler.
 func newClient(l link, id string, accept func(*Client) Handler) *Client {
@@ -105,17 +92,17 @@ func (c *Client) leave(forGood bool) {
 	c.handler.Left(forGood)
 }
 
-// receive takes the next message of the client, which is the next one of an order. It does not wait for anything. What a client sends
-// without waiting for the response to initialize is taken after it.
-func (c *Client) receive(m *Message, in *order) {
+// receive takes a message of the client, and returns when a request has passed. What a client sends without waiting for the response to
+// initialize is taken after it.
+func (c *Client) receive(m *Message) {
 	c.mu.Lock()
 	hold := c.opening && m.Method != "" && m.Method != "ping"
 	if hold {
-		c.held = append(c.held, func() { c.take(m, in) })
+		c.held = append(c.held, func() { c.take(m) })
 	}
 	c.mu.Unlock()
 	if !hold {
-		c.take(m, in)
+		c.take(m)
 	}
 }
 
@@ -135,8 +122,8 @@ func (c *Client) release() {
 	}
 }
 
-// take takes a message of the client.
-func (c *Client) take(m *Message, in *order) {
+// take takes a message of the client, and returns when a request has passed.
+func (c *Client) take(m *Message) {
 	switch {
 	case m.isRequest():
 		r := &Request{Message: m, passed: make(chan struct{})}
@@ -147,7 +134,6 @@ func (c *Client) take(m *Message, in *order) {
 			c.running[string(m.ID)] = r
 			r.opens = m.Method == "initialize" && !c.opening
 			c.opening = c.opening || r.opens
-			r.before, in.last = in.last, r.passed
 		}
 		c.mu.Unlock()
 		if isRunning { // the response would be taken for that to the other one
@@ -160,6 +146,7 @@ func (c *Client) take(m *Message, in *order) {
 				c.release()
 			}
 		})
+		<-r.passed
 	case m.Method == "notifications/cancelled":
 		c.mu.Lock()
 		r := c.running[string(ObjectOf(m.Params)["requestId"])]
@@ -183,9 +170,9 @@ func (c *Client) take(m *Message, in *order) {
 
 // respond runs a request, and sends its response.
 func (c *Client) respond(r *Request) {
-	defer r.Pass()
 	defer r.cancel()
 	result, err := c.handle(r)
+	r.Pass() // the client may read no response before it has sent more
 	c.mu.Lock()
 	delete(c.running, string(r.ID))
 	c.mu.Unlock()

@@ -215,9 +215,8 @@ func (e *HTTP) post(w http.ResponseWriter, r *http.Request) {
 			s.put(no)
 		}
 	}
-	var in order
 	for _, m := range batch {
-		l.c.receive(m, &in)
+		l.c.receive(m)
 	}
 	switch {
 	case s != nil:

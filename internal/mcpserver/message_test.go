@@ -19,6 +19,7 @@ import (
 type plain struct{ waits chan struct{} } // has an element for each that waits
 
 func (p *plain) Handle(r *Request) (any, error) {
+	r.Pass()
 	if r.Method == "wait" {
 		p.waits <- struct{}{}
 		<-r.Context.Done()

@@ -53,7 +53,6 @@ func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, accept func(*C
 
 // readLines takes the messages of each line until the input ends.
 func (c *Client) readLines(from io.Reader) {
-	var in order
 	for lines := bufio.NewReaderSize(from, 64<<10); ; {
 		line, isTooLong, err := readLine(lines)
 		switch line = bytes.TrimSpace(line); {
@@ -65,7 +64,7 @@ func (c *Client) readLines(from io.Reader) {
 				c.link.send(no, nil)
 			}
 			for _, m := range messages {
-				c.receive(m, &in)
+				c.receive(m)
 			}
 		}
 		if err != nil {

@@ -30,6 +30,7 @@ func (o *orderly) note(call string) {
 }
 
 func (o *orderly) Handle(r *Request) (any, error) {
+	r.Pass()
 	if r.Method == "initialize" {
 		time.Sleep(time.Second)
 		o.note("initialize is over")

@@ -25,6 +25,7 @@ type slow struct {
 }
 
 func (s *slow) Handle(r *Request) (any, error) {
+	r.Pass()
 	if r.Method == "initialize" {
 		version := ObjectOf(r.Params).Text("protocolVersion")
 		return json.RawMessage(`{"protocolVersion":"` + version + `","capabilities":{"tools":{}},"serverInfo":{"name":"slow","version":"1"}}`), nil

@@ -68,9 +68,11 @@ func (rt *roundTripper) deliver(m outbound.Message) (*http.Response, error) {
 		m.Request.Header.Set(outbound.HeaderSession, m.Exchange.As)
 	}
 	m.Exchange.Message(m.ID)
-	if note := m.Exchange.IDNote(); note != nil && m.IsCall() {
-		sent, _ := rpc.Scan(rpc.BodyOf(m.Request)) // m has the id of the SDK
-		note(string(sent.ID))
+	if m.IsCall() {
+		m.Exchange.Leaves(func() string {
+			sent, _ := rpc.Scan(rpc.BodyOf(m.Request)) // m has the id of the SDK
+			return string(sent.ID)
+		})
 	}
 	if m.Method == rpc.MethodListen {
 		return rt.subscribe(m), nil

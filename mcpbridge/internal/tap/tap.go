@@ -274,9 +274,7 @@ func (c *connection) write(ctx context.Context, msg jsonrpc.Message) error {
 	onWire := *req // the SDK keeps the original
 	if req.IsCall() {
 		onWire.ID = ids.OnWireID(req.ID)
-		if note := wire.ExchangeOf(ctx).IDNote(); note != nil {
-			note(fmt.Sprint(onWire.ID.Raw()))
-		}
+		wire.ExchangeOf(ctx).Leaves(func() string { return fmt.Sprint(onWire.ID.Raw()) })
 	} else {
 		onWire.Params = ids.CancelledParams(req.Params)
 	}

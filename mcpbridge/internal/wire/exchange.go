@@ -205,21 +205,16 @@ func (ex *Exchange) MessageID() json.RawMessage {
 	return ex.raw
 }
 
-// IDNote returns the function of the caller that gets the id of each request that is sent, or nil.
-func (ex *Exchange) IDNote() func(id string) {
+// Leaves tells the caller that a request is sent, and its id, if the caller wants to know that.
+func (ex *Exchange) Leaves(id func() string) {
 	if ex.values == nil {
-		return nil
+		return
 	}
-	note, _ := ex.values.Value(caller.RequestIDKey{}).(func(string))
-	sent, _ := ex.values.Value(caller.SentKey{}).(func())
-	if sent == nil {
-		return note
-	}
-	return func(id string) {
+	if sent, wants := ex.values.Value(caller.SentKey{}).(func()); wants {
 		sent()
-		if note != nil {
-			note(id)
-		}
+	}
+	if note, wants := ex.values.Value(caller.RequestIDKey{}).(func(string)); wants {
+		note(id())
 	}
 }
 

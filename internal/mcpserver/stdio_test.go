@@ -82,6 +82,24 @@ func TestWhatIsPipedInOneWriteIsAnsweredInOrder(t *testing.T) {
 	}
 }
 
+// A client may send all that it has to say before it reads a response.
+func TestClientIsHeardBeforeItReads(t *testing.T) {
+	fromServer, out := io.Pipe()
+	o, ended := &orderly{}, make(chan struct{})
+	go func() {
+		defer close(ended)
+		lines := `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n" + `{"jsonrpc":"2.0","id":2,"method":"ping"}` + "\n" + sentInitialized
+		ServeStdio(t.Context(), strings.NewReader(lines), out, func(*Client) Handler { return o })
+	}()
+	require.Eventually(t, func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return len(o.calls) > 0
+	}, 10*time.Second, time.Millisecond)
+	fromServer.Close()
+	<-ended
+}
+
 // A question to a client whose input has ended has no answer, and a request that takes too long has none either.
 func TestEndOfTheInputEndsWhatCannotBeAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -81,17 +81,18 @@ type Gateway struct {
 	end     context.CancelFunc
 	leaving sync.WaitGroup // clients that have left, see [Config.Lingers]
 
-	mu        sync.Mutex
-	clients   map[string]*client // by their scopes
-	lingering map[string]*served // by server: the one whose start continues although its client has left
-	down      map[string]error   // why servers are down whose lists were waited for in vain
+	lingering sync.Map // by server: the *served whose start continues although its client has left
+
+	mu      sync.Mutex
+	clients map[string]*client // by their scopes
+	down    map[string]error   // why servers are down whose lists were waited for in vain
 }
 
 // Start starts a gateway. The caller stops it.
 func Start(system *actor.ActorSystem, cfg Config) (*Gateway, error) {
 	g := &Gateway{
 		cfg: cfg, log: cfg.Supervisor.Logger, system: system, silences: map[string]*silence{},
-		clients: map[string]*client{}, lingering: map[string]*served{}, down: map[string]error{},
+		clients: map[string]*client{}, down: map[string]error{},
 	}
 	g.life, g.end = context.WithCancel(context.Background())
 	for _, srv := range cfg.Supervisor.Servers {
@@ -239,16 +240,16 @@ func (c *client) Left(forGood bool) {
 	}
 }
 
-// close ends the scope of a client.
+// close ends the scope of a client, unless Stop ends all.
 func (c *client) close() {
 	g := c.g
 	g.forget(c)
 	for _, s := range c.servers {
 		s.stopFetching()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*closePatience)
+	ctx, cancel := context.WithTimeout(g.life, 2*closePatience)
 	defer cancel()
-	if _, err := g.do.Do(ctx, &messages.CloseScope{Scope: c.scope, Now: true}); err != nil {
+	if _, err := g.do.Do(ctx, &messages.CloseScope{Scope: c.scope, Now: true}); err != nil && g.life.Err() == nil {
 		g.log.Warn().Str("scope", c.scope).Err(err).Msg("sessions of a client were not closed")
 	}
 	g.system.Root.Stop(c.owner)

@@ -24,37 +24,29 @@ func (c *client) linger() {
 // linger waits for a server that is in its first start, unless the start for another client that has left is waited for.
 func (s *served) linger() {
 	g := s.c.g
-	g.mu.Lock()
-	lingers := g.lingering[s.name] == nil && s.isUnknown()
-	if lingers {
-		g.lingering[s.name] = s
-	}
-	g.mu.Unlock()
-	if !lingers {
+	if !s.isUnknown() {
 		return
 	}
+	if _, isOther := g.lingering.LoadOrStore(s.name, s); isOther {
+		return
+	}
+	defer g.lingering.Delete(s.name)
 	for _, other := range g.everybody() {
 		go other.server(s.name).startBeside()
 	}
 	s.noteSilent(false)
 	s.meet(s.fetching, waiting{most: startTimeout}) //nolint:errcheck // there are no lists then
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.lingering, s.name)
 }
 
 // startBeside starts the server for a client that waits for its lists, if they are to come from the start for a client that has
 // left: that one may hang. The session that is open first has the lists, and the other start ends.
 func (s *served) startBeside() {
-	g := s.c.g
-	g.mu.Lock()
-	other := g.lingering[s.name]
-	g.mu.Unlock()
-	if other == nil || s.c.ctx.Err() != nil || s.isShared() || !s.isUnknown() {
+	other, lingers := s.c.g.lingering.Load(s.name)
+	if !lingers || s.c.ctx.Err() != nil || !s.isUnknown() {
 		return
 	}
-	if _, err := g.do.Do(s.fetching, &messages.Open{Header: s.header(24 * time.Hour)}); err == nil {
-		other.stopFetching()
+	if _, err := s.c.g.do.Do(s.fetching, &messages.Open{Header: s.header(24 * time.Hour)}); err == nil {
+		other.(*served).stopFetching()
 	}
 }
 

@@ -268,7 +268,8 @@ func TestStartOutlivesItsClientIfItLingers(t *testing.T) {
 	}
 }
 
-// A start that lingers ends with the gateway, and so does the wait for it.
+// A start that lingers ends with the gateway, and so does the wait for it. Stop takes as long as it may for any server that hangs: what it
+// closes in vain, the supervisor tries to close once more.
 func TestStartThatLingersEndsWithTheGateway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
@@ -287,7 +288,7 @@ func TestStartThatLingersEndsWithTheGateway(t *testing.T) {
 		require.Len(t, w.everybody(), 1)
 		began := time.Now()
 		w.stop()
-		require.LessOrEqual(t, time.Since(began), 5*closePatience)
+		require.LessOrEqual(t, time.Since(began), 3*closePatience)
 		require.Empty(t, w.everybody())
 	})
 }

@@ -19,8 +19,10 @@ import (
 const (
 	// beginTime is how long the beginning of a response waits for the rest: to send it by itself would delay short calls.
 	beginTime = 10 * time.Millisecond
-	// resumeAfter is how long a client is to wait before it resumes a stream that has broken.
-	resumeAfter = time.Second
+	// resumeAfter is how long a client is to wait before it resumes a stream that has broken. The SDK for TypeScript tries twice,
+	// each time after this pause, and then gives the call up: a restart may take almost twice as long. A longer pause delays
+	// only what comes after a break, because no stream is ended before it has all responses.
+	resumeAfter = 3 * time.Second
 	// keepAlive is how often a stream without messages has a comment, which proxies and clients count as a sign of life.
 	keepAlive = 25 * time.Second
 	// resumeTime is how long a stream can be resumed that has all responses. After it, the next one drops it.

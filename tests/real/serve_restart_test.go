@@ -58,7 +58,7 @@ func TestRestartOfServeEndsNoClient(t *testing.T) {
 				}
 				write("first")
 				for range 2 {
-					h.restartServe()
+					h.restartServe(shortly)
 					if said := write("second"); name == "stdio" {
 						require.Contains(t, said, "has a new session")
 					} else {
@@ -69,6 +69,10 @@ func TestRestartOfServeEndsNoClient(t *testing.T) {
 				if kind == "ai-sdk" || kind == langchain {
 					return
 				}
+				away := shortly
+				if name == "stdio" {
+					away = 4 * time.Second // clients try to resume a call twice
+				}
 				told := make(chan string, 1)
 				go func() {
 					said, _ := c.call("write", arguments{"entry": "fourth", "before": 0, "after": 5000})
@@ -78,7 +82,7 @@ func TestRestartOfServeEndsNoClient(t *testing.T) {
 					written, _ := os.ReadFile(file)
 					return strings.HasSuffix(string(written), "fourth\n")
 				})
-				h.restartServe()
+				h.restartServe(away)
 				require.Contains(t, <-told, "The request may have run")
 				write("fifth")
 				written, err := os.ReadFile(file)
@@ -107,12 +111,15 @@ func (h *harness) listenedWithStore(server mcpbridge.Server) target {
 	return to
 }
 
-// restartServe kills mcpactor serve, and starts it again.
-func (h *harness) restartServe() {
+// shortly is how long mcpactor serve is away in most restarts.
+const shortly = 100 * time.Millisecond
+
+// restartServe kills mcpactor serve, and starts it again after a time.
+func (h *harness) restartServe(away time.Duration) {
 	h.t.Helper()
 	front := h.fronts[len(h.fronts)-1]
 	require.NoError(h.t, front.cmd.Process.Signal(syscall.SIGKILL))
 	<-front.done
-	<-time.After(100 * time.Millisecond)
+	<-time.After(away)
 	front.start()
 }

@@ -267,6 +267,27 @@ func TestCallWaitsForNoWriteOfARecord(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
+// That a client must be told is written together with the session that it must be told of: a kill does not come between them, however long it
+// takes to find out more about the server.
+func TestOwedNoteIsWrittenWithItsSession(t *testing.T) {
+	overRestarts(t, "", false, func(r *restarts, e *faults.Server, clients *ClientStore) {
+		one := r.visitor("one")
+		s := r.w.everybody()[0].servers[0]
+		s.leaves(1, "count")
+		_, err := r.w.do.Do(r.Context(), &messages.CloseSession{Key: s.key(), Now: true})
+		require.NoError(r, err)
+		heal := e.Inject("initialize", faults.Hang())
+		go s.leaves(2, "count")
+		synctest.Wait()
+		written, err := clients.find(one.session)
+		require.NoError(r, err)
+		require.EqualValues(r, 2, written.State["s"])
+		require.Contains(r, written.Owed, "s")
+		heal()
+		time.Sleep(time.Minute)
+	})
+}
+
 // A visit of a client counts, also if it changes nothing.
 func TestVisitOfAClientIsNoted(t *testing.T) {
 	overRestarts(t, "", false, func(r *restarts, _ *faults.Server, clients *ClientStore) {

@@ -13,37 +13,35 @@ import (
 
 // leaves notes that a tool may have run in a session, and so may have left state there. If state of the client is gone that it may
 // have left in an earlier session, the client must be told. No state is gone if clients share the session, if all calls were of
-// tools that only read, or if the server keeps nothing for a session.
+// tools that only read, or if the server keeps nothing for a session, which [served.tell] finds out.
+//
+// Both are one change, and so one write. A kill before the write, which begins with the result, loses that a first call has left state; a kill
+// after the client is no longer owed a note, and before it has the result with the note, loses that note.
 func (s *served) leaves(generation uint64, tool string) {
 	if s.isShared() {
 		return
 	}
-	isGone := false
 	s.c.note(func(k *record) bool {
 		at := k.State[s.name]
 		if at >= generation {
 			return false
 		}
-		isGone = at > 0
+		if at > 0 {
+			if k.Owed == nil {
+				k.Owed = map[string]bool{}
+			}
+			k.Owed[s.name] = false
+		}
 		switch readsOnly := s.lists["tools/list"].readsOnly(tool); {
 		case readsOnly:
 			delete(k.State, s.name)
-			return isGone
+			return at > 0
 		case k.State == nil:
 			k.State = map[string]uint64{}
 		}
 		k.State[s.name] = generation
 		return true
 	})
-	if isGone && !s.isStateless() {
-		s.c.note(func(k *record) bool {
-			if k.Owed == nil {
-				k.Owed = map[string]bool{}
-			}
-			k.Owed[s.name] = false
-			return true
-		})
-	}
 }
 
 // readsOnly reports whether a tool is known to change nothing.
@@ -66,17 +64,35 @@ func (s *served) isStateless() bool {
 	return err == nil && info.(*messages.SessionInfo).Stateless
 }
 
+// owes reports whether the client must be told that state is gone.
+func (s *served) owes() bool {
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	_, owed := s.c.record.Owed[s.name]
+	return owed
+}
+
 // tell returns the result of a tool, with a note for the model if state of the client is gone. Where code may read the result, as
 // it reads JSON, the note waits for a result that can have it, and a log message says it meanwhile.
 func (s *served) tell(r *mcpserver.Request, raw json.RawMessage) any {
+	if !s.owes() {
+		return raw
+	}
+	if s.isStateless() {
+		s.c.note(func(k *record) bool {
+			delete(k.Owed, s.name)
+			return true
+		})
+		return raw
+	}
+	note := fmt.Sprintf("Note: server %q has a new session. State that it kept in the last one, such as a login or an open page, is gone.", s.name)
 	var noted any
-	note, logs := "", false
+	logs := false
 	s.c.note(func(k *record) bool {
 		isLogged, owed := k.Owed[s.name]
 		if !owed {
 			return false
 		}
-		note = fmt.Sprintf("Note: server %q has a new session. State that it kept in the last one, such as a login or an open page, is gone.", s.name)
 		if noted = withNote(raw, note); noted != nil {
 			delete(k.Owed, s.name)
 			return true

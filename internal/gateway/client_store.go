@@ -22,7 +22,9 @@ const (
 	maxRecord = 1 << 20
 )
 
-// ClientStore is a folder that keeps clients, one in each file. One process may use it at a time.
+// ClientStore is a folder that keeps clients, one in each file. One process may use it at a time. Their sessions are in a [resume.File], but
+// a client is no session: the time of its file says when it was there, without another write, and a file that is damaged costs that
+// client alone.
 type ClientStore struct{ Folder string }
 
 // file returns the file of the client with a session id. The id is a secret, and cannot be told from the name.

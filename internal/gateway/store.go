@@ -18,7 +18,7 @@ import (
 var errListsOnly = errors.New("this store keeps lists only")
 
 // ListStore is a [mcpbridge.Store] that keeps what servers list, and refuses all else. Each list is a file in the folder, which
-// processes may share.
+// processes share: each client over stdio has a process of its own. A [resume.File] is for one process at a time.
 type ListStore struct{ Folder string }
 
 // file returns the file of a key.
@@ -52,7 +52,8 @@ func (s *ListStore) Save(_ context.Context, key messages.Key, record *mcpbridge.
 	return writeFile(s.file(key), record.List)
 }
 
-// writeFile writes a file that only the user can read, and its folder. Readers see the whole file before or after.
+// writeFile writes a file that only the user can read, and its folder. Readers see the whole file before or after, also if the process is
+// killed meanwhile. It is not synced: lists can be fetched again, and clients on this machine do not outlive it.
 func writeFile(file string, data []byte) error {
 	folder := filepath.Dir(file)
 	if err := os.MkdirAll(folder, 0o700); err != nil {

@@ -206,10 +206,13 @@ func TestServerThatDoesNotKnowServerDiscoverWorksAtTheFirstCall(t *testing.T) {
 			}
 			d.anew()
 			_, _, processes := d.use()
-			if costs {
+			switch {
+			case costs:
 				require.Equal(t, [][]string{inOldWay}, processes, "the store remembers it")
-			} else if runtime.GOOS == "linux" { // elsewhere a process that is slow to start may be taken for one that is silent
+			case runtime.GOOS == "linux":
 				require.Equal(t, [][]string{askedFirst}, processes, "it costs nothing to ask again")
+			default: // only Linux tells when a request was read: elsewhere a slow start counts as silence, which is remembered
+				require.Contains(t, [][][]string{{askedFirst}, {inOldWay}}, processes)
 			}
 		})
 	}

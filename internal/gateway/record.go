@@ -23,16 +23,33 @@ type record struct {
 	Owed     map[string]bool   `json:"owed,omitempty"`     // by server, if it must be told that state is gone: whether a log message has said so
 }
 
-// note changes the record of a client. If change reports that it has changed something, the record is written soon: a call does not wait
-// for that.
-func (c *client) note(change func(r *record) bool) {
+// note changes the record of a client, and returns whether change reports that it has changed something. Then the record is written soon: see keep
+// and keepBriefly.
+func (c *client) note(change func(r *record) bool) (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !change(&c.record) || c.g.cfg.Clients == nil || c.hasLeft || c.unwritten {
-		return
+	changed = change(&c.record)
+	if changed && c.g.cfg.Clients != nil && !c.hasLeft && !c.unwritten {
+		c.unwritten = true
+		go c.keep()
 	}
-	c.unwritten = true
-	go c.keep()
+	return changed
+}
+
+// writeTime is how long a call waits until the record that it has changed is written.
+const writeTime = 100 * time.Millisecond
+
+// keepBriefly is keep for a call. It waits for a folder that works, and not for one that hangs.
+func (c *client) keepBriefly() {
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		c.keep()
+	}()
+	select {
+	case <-written:
+	case <-time.After(writeTime):
+	}
 }
 
 // keep returns when the record is written with all that was noted before.

@@ -237,8 +237,7 @@ func TestOwedNoteOutlivesARestart(t *testing.T) {
 	})
 }
 
-// A call that changes the record of its client is answered while the record is being written. What the client sets is written before it is
-// answered.
+// A call is answered although the record of its client cannot be written. What the client sets is written before it is answered.
 func TestCallWaitsForNoWriteOfARecord(t *testing.T) {
 	tools := faults.NewTools()
 	server := faults.Local(tools.Handler)

@@ -15,13 +15,13 @@ import (
 // have left in an earlier session, the client must be told. No state is gone if clients share the session, if all calls were of
 // tools that only read, or if the server keeps nothing for a session, which [served.tell] finds out.
 //
-// Both are one change, and so one write. A kill before the write, which begins with the result, loses that a first call has left state; a kill
-// after the client is no longer owed a note, and before it has the result with the note, loses that note.
+// Both are one change, and so one write. The first call in a session waits for it, so that a kill after the result does not lose it. A kill
+// when the client is no longer owed a note, and before it has the result with the note, loses that note.
 func (s *served) leaves(generation uint64, tool string) {
 	if s.isShared() {
 		return
 	}
-	s.c.note(func(k *record) bool {
+	changed := s.c.note(func(k *record) bool {
 		at := k.State[s.name]
 		if at >= generation {
 			return false
@@ -42,6 +42,9 @@ func (s *served) leaves(generation uint64, tool string) {
 		k.State[s.name] = generation
 		return true
 	})
+	if changed {
+		s.c.keepBriefly()
+	}
 }
 
 // readsOnly reports whether a tool is known to change nothing.

@@ -75,7 +75,8 @@ func TestRestartOfServeEndsNoClient(t *testing.T) {
 				}
 				told := make(chan string, 1)
 				go func() {
-					said, _ := c.call("write", arguments{"entry": "fourth", "before": 0, "after": 5000})
+					// It waits for a second: a call whose response has not begun cannot be resumed.
+					said, _ := c.call("write", arguments{"entry": "fourth", "before": 1000, "after": 5000})
 					told <- said
 				}()
 				h.eventually("the call runs", func() bool {

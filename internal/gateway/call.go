@@ -58,9 +58,10 @@ func (c *client) run(r *mcpserver.Request, s *served, extra map[string]json.RawM
 // turn puts a request into the order of those of the client for the server, and lets the next request pass. before is closed when those before
 // are sent. The request calls sent when it is sent too, or never will be.
 //
-// Requests that come in one after the other, over stdio or in one batch, are sent to a server in that order: each waits until the one before
-// has left, over a pipe to the server in the same order. No other order is kept: neither across servers, nor of requests in several
-// POSTs, nor of one whose server is not known before a list has come. Over HTTP, a server may take in another order what was sent in this one.
+// A client that writes requests into the pipe of a server knows their order. So requests of a client that come over stdio, or in one batch, are
+// sent to a server in that order: each waits until the one before has left. They use one session, and none could be sent earlier than
+// the one before. No other order is kept: neither across servers, nor of requests in several POSTs, nor of one whose server is not known before a
+// list has come. A server over HTTP may take in another order what was sent in this one.
 func (s *served) turn(r *mcpserver.Request) (before <-chan struct{}, sent func()) {
 	defer r.Pass()
 	own := make(chan struct{})

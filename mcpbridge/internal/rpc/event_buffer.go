@@ -104,6 +104,19 @@ func (b *EventBuffer) Empty() bool { return len(b.came) == 0 }
 // Partial returns the whole lines of an incomplete last event.
 func (b *EventBuffer) Partial() Event { return ParseEvent(b.came[b.whole:b.line]) }
 
+// Unfinished returns the incomplete last event, with an incomplete last line.
+func (b *EventBuffer) Unfinished() Event { return ParseEvent(b.came[b.whole:]) }
+
+// unfinishedTail bounds how much of an incomplete event MayHoldMessage looks at.
+const unfinishedTail = 1 << 10
+
+// MayHoldMessage reports whether the incomplete last event may have all of a message: it ends with a bracket, or has lines
+// after one.
+func (b *EventBuffer) MayHoldMessage() bool {
+	tail := b.came[max(b.whole, len(b.came)-unfinishedTail):]
+	return bytes.HasSuffix(tail, []byte("}")) || b.line == len(b.came) && bytes.IndexByte(tail, '}') >= 0
+}
+
 // DropPartial drops an incomplete last event. The next data begins another stream.
 func (b *EventBuffer) DropPartial() {
 	b.came, b.line = b.came[:b.whole], b.whole

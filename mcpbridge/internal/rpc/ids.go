@@ -113,14 +113,23 @@ func (i *IDs) OnWireID(id jsonrpc.ID) jsonrpc.ID {
 // Restore replaces the id of a response by that of the SDK. A text with the digits of the number is the same id. Restore
 // returns false, and counts a stray, if this connection has not sent a request with the id.
 func (i *IDs) Restore(resp *jsonrpc.Response) (own bool) {
-	if onWire, ok := numberOf(resp.ID.Raw()); ok {
-		if number, own := i.ofSDK(onWire); own {
-			resp.ID, _ = jsonrpc.MakeID(float64(number))
-			return true
-		}
+	number, own := i.Number(resp.ID)
+	if !own {
+		i.strays.Add(1)
+		return false
 	}
-	i.strays.Add(1)
-	return false
+	resp.ID, _ = jsonrpc.MakeID(float64(number))
+	return true
+}
+
+// Number returns the number of the SDK for the id of a response. own is false if this connection has not sent a request
+// with the id.
+func (i *IDs) Number(id jsonrpc.ID) (number int64, own bool) {
+	onWire, ok := numberOf(id.Raw())
+	if !ok {
+		return 0, false
+	}
+	return i.ofSDK(onWire)
 }
 
 // numberOf returns the number in an id, which may be a text.

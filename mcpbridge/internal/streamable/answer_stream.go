@@ -55,14 +55,16 @@ func (a *answerStream) Read(p []byte) (int, error) {
 		if a.end != nil {
 			return 0, a.end // the SDK may read on after the end
 		}
-		n, err := a.ReadCloser.Read(p)
+		n, err := a.more(p)
 		switch {
 		case !a.Feed(p[:n], limit, a):
 			a.ex.Refused(&mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: wire.TooLarge(a.s.client.Config)})
 			a.end = io.ErrUnexpectedEOF
 		case err != nil:
-			a.end = err
-			if !errors.Is(err, io.EOF) {
+			if a.holdsResponse() {
+				err = io.EOF // however the stream has ended
+			}
+			if a.end = err; !errors.Is(err, io.EOF) {
 				a.DropPartial()
 			}
 			a.Finish(true, a) // the SDK accepts a last event without the empty line

@@ -89,6 +89,17 @@ func replaceVersion(result []byte) {
 // errTaken is the error that the SDK gets in place of a result that was taken.
 var errTaken = &jsonrpc.Error{Message: "the result was taken"}
 
+// IsResponse reports whether data is a response to the request of the SDK with this id. It notes nothing.
+func (a *Answers) IsResponse(data []byte, call json.RawMessage) bool {
+	msg, err := a.Decode(data, call)
+	resp, ok := msg.Message.(*jsonrpc.Response)
+	if err != nil || !ok {
+		return false
+	}
+	number, own := a.IDs.Number(resp.ID)
+	return own && strconv.FormatInt(number, 10) == string(call)
+}
+
 // Decode decodes a message that comes in answer to the request of the SDK with this id. An error without
 // an id counts as the response to the request: the server could not read the id.
 func (a *Answers) Decode(data []byte, call json.RawMessage) (rpc.Decoded, error) {

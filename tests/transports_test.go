@@ -2,7 +2,6 @@ package tests
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -58,16 +57,23 @@ func TestInMemorySessionsAreTheirOwn(t *testing.T) {
 
 // F8
 func TestResultOverTheLimitIsAProtocolFailureThatNamesIt(t *testing.T) {
-	for _, json := range []bool{true, false} {
-		t.Run(fmt.Sprint("JSON=", json), func(t *testing.T) {
+	for name, form := range map[string]func(*faults.Tools){
+		"as JSON":       func(tools *faults.Tools) { tools.JSON = true },
+		"as a stream":   func(*faults.Tools) {},
+		"over HTTP+SSE": func(tools *faults.Tools) { tools.SSE = true },
+	} {
+		t.Run(name, func(t *testing.T) {
 			tools := faults.NewTools()
-			tools.JSON = json
+			form(tools)
 			cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", MaxResult: 1 << 16}}}
 			overHTTPWith(t, cfg, tools, func(h *harness, _ *testServer) {
+				other := h.send(call("a", "wait"))
 				require.Len(t, h.send(call("a", "big", with("size", 5_000))).text(), 5_000)
 				require.Contains(t, h.send(call("a", "big", with("size", 1<<17))).fails(messages.CodeProtocol).Detail, "65536")
 				require.Len(t, h.send(call("a", "big", with("size", 10))).text(), 10)
 				require.Equal(t, 1, h.dials.dialed())
+				tools.Release()
+				other.ok() // it shares the session
 			})
 		})
 	}

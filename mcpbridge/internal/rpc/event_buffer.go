@@ -3,16 +3,23 @@ package rpc
 import (
 	"bytes"
 	"slices"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // EventBuffer holds the unread part of a stream of events. It is read by whole events, so that an event that is cut
 // off does not garble the next.
 type EventBuffer struct {
-	came  []byte // the unread part; nil if that is empty, so that a quiet stream has no buffer
-	whole int    // how much of it is whole events
-	line  int    // the offset of the last line
-	begun bool   // the first line of the stream has come
-	cr    bool   // the last data ended with a CR, to which an LF may belong
+	// TooLarge returns the event that is read in place of one over the limit, or nothing. It gets the id of the message in that
+	// event, if there is one. If TooLarge is nil, Feed fails at such an event.
+	TooLarge func(jsonrpc.ID) []byte
+
+	came  []byte     // the unread part; nil if that is empty, so that a quiet stream has no buffer
+	whole int        // how much of it is whole events
+	line  int        // the offset of the last line
+	begun bool       // the first line of the stream has come
+	cr    bool       // the last data ended with a CR, to which an LF may belong
+	large *oversized // the event over the limit that is skipped; nil for none
 }
 
 // EventHandler handles the events of a stream.
@@ -22,7 +29,7 @@ type EventHandler interface {
 	OnEvent(Event) []byte
 }
 
-// Feed adds data of the stream. It returns false if an event exceeds limit.
+// Feed adds data of the stream. It returns false if an event exceeds limit, and is not skipped.
 func (b *EventBuffer) Feed(data []byte, limit int, h EventHandler) bool {
 	for data = b.withLF(data); len(data) > 0; {
 		n := bytes.IndexByte(data, '\n') + 1
@@ -30,12 +37,22 @@ func (b *EventBuffer) Feed(data []byte, limit int, h EventHandler) bool {
 		if !ended {
 			n = len(data)
 		}
+		if b.large != nil {
+			if !b.skip(data[:n], limit) {
+				return false
+			}
+			data = data[n:]
+			continue
+		}
 		if cap(b.came)-len(b.came) < n {
 			b.came = slices.Grow(b.came, max(n, len(b.came)))
 		}
 		b.came, data = append(b.came, data[:n]...), data[n:]
 		if len(b.came)-b.whole > limit {
-			return false
+			if !b.oversize(limit) {
+				return false
+			}
+			continue
 		}
 		if !ended {
 			continue
@@ -120,7 +137,7 @@ func (b *EventBuffer) MayHoldMessage() bool {
 // DropPartial drops an incomplete last event. The next data begins another stream.
 func (b *EventBuffer) DropPartial() {
 	b.came, b.line = b.came[:b.whole], b.whole
-	b.begun, b.cr = false, false
+	b.begun, b.cr, b.large = false, false, nil
 	b.free()
 }
 

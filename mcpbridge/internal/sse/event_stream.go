@@ -2,8 +2,11 @@ package sse
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
@@ -19,6 +22,21 @@ type eventStream struct {
 	named bool  // the first event with data, which names the endpoint, has come
 	end   error // of the stream; nil before
 	mute  *atomic.Bool
+}
+
+// newEventStream returns the events of a body. Each may have limit bytes, but for those of messages, which are skipped: unread
+// returns the response in place of one that is too large, or nil if no request waits for it.
+func newEventStream(body io.ReadCloser, limit int, mute *atomic.Bool, unread func(jsonrpc.ID) *jsonrpc.Response) *eventStream {
+	s := &eventStream{ReadCloser: body, limit: limit, mute: mute}
+	s.TooLarge = func(id jsonrpc.ID) []byte {
+		resp := unread(id)
+		if resp == nil {
+			return nil
+		}
+		data, _ := jsonrpc.EncodeMessage(resp)
+		return fmt.Appendf(nil, "data: %s\n\n", data)
+	}
+	return s
 }
 
 // Read reads whole events.

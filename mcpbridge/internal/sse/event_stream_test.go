@@ -7,6 +7,7 @@ import (
 	"testing"
 	"testing/iotest"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
@@ -29,7 +30,7 @@ func TestStreamHasItsEndpointAndMessagesOnly(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, read := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.DataErrReader, iotest.HalfReader} {
-				out, err := io.ReadAll(&eventStream{ReadCloser: io.NopCloser(read(strings.NewReader(c.in))), limit: 1 << 10, mute: new(atomic.Bool)})
+				out, err := io.ReadAll(streamOf(read(strings.NewReader(c.in)), 1<<10))
 				require.NoError(t, err)
 				require.Equal(t, c.out, string(out))
 			}
@@ -37,7 +38,49 @@ func TestStreamHasItsEndpointAndMessagesOnly(t *testing.T) {
 	}
 }
 
-func TestEventThatIsTooLargeEndsTheStream(t *testing.T) {
-	_, err := io.ReadAll(&eventStream{ReadCloser: io.NopCloser(strings.NewReader("data: " + strings.Repeat("x", 100))), limit: 50, mute: new(atomic.Bool)})
-	require.ErrorIs(t, err, outbound.ErrTooLarge)
+// streamOf returns a stream of a connection on which a request with the id 7 waits.
+func streamOf(in io.Reader, limit int) *eventStream {
+	return newEventStream(io.NopCloser(in), limit, new(atomic.Bool), func(id jsonrpc.ID) *jsonrpc.Response {
+		if id.Raw() != int64(7) {
+			return nil
+		}
+		return &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Message: "too large"}}
+	})
+}
+
+func TestMessageThatIsTooLargeFailsItsCallAlone(t *testing.T) {
+	const limit = 100
+	const endpoint, next = "event: endpoint\ndata: /messages?id=1\n\n", `data: {"jsonrpc":"2.0","method":"x"}` + "\n\n"
+	const failed = `data: {"jsonrpc":"2.0","id":7,"error":{"code":0,"message":"too large"}}` + "\n\n"
+	large := strings.Repeat("x", 2*limit)
+	for name, c := range map[string]struct {
+		event, in string // the event, and what is read in its place
+		end       error
+	}{
+		"a response":              {`data: {"jsonrpc":"2.0","id":7,"result":{"id":5,"x":"` + large + `"}}` + "\n\n", failed, nil},
+		"with the id last":        {`data: {"result":{"id":5,"x":"` + large + `"},"jsonrpc":"2.0","id":7}` + "\n\n", failed, nil},
+		"on lines":                {"event: message\ndata: {\ndata: \"jsonrpc\":\"2.0\",\ndata: \"id\": 7,\ndata: \"result\":[\ndata: \"" + large + "\"]}\nid: 3\n\n", failed, nil},
+		"on lines that are short": {"data: {\"id\":7,\"result\":[\n" + strings.Repeat("data: 5,\n", limit/5) + "data: 5]}\n\n", failed, nil},
+		"over by its blank line":  {`data: {"jsonrpc":"2.0","id":7,"result":"` + large[:limit-43] + "\"}\n\n", failed, nil},
+		"by the limit":            {`data: {"jsonrpc":"2.0","id":7,"result":"` + large[:limit-44] + "\"}\n\n", `data: {"jsonrpc":"2.0","id":7,"result":"` + large[:limit-44] + "\"}\n\n", nil},
+		"lines that end with CR":  {"data: {\"id\":7,\"result\":[\r\n" + strings.Repeat("data: 5,\r\n", limit/5) + "data: 5]}\r\n\r\n", failed, nil},
+		"without an end":          {`data: {"jsonrpc":"2.0","id":7,"result":"` + strings.Repeat("x", 5*limit), failed, outbound.ErrTooLarge},
+		"to nobody":               {`data: {"jsonrpc":"2.0","id":8,"result":{"id":7,"x":"` + large + `"}}` + "\n\n", "", nil},
+		"a notification":          {`data: {"jsonrpc":"2.0","method":"x","params":{"id":7,"x":"` + large + `"}}` + "\n\n", "", nil},
+		"another event":           {"event: ping\n: " + large + "\n\n", "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, read := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.DataErrReader, iotest.HalfReader} {
+				s := streamOf(read(strings.NewReader(endpoint+c.event+next+c.event+next)), limit)
+				out, err := io.ReadAll(s)
+				if c.end != nil {
+					require.ErrorIs(t, err, c.end)
+					require.Equal(t, endpoint+c.in, string(out))
+					continue
+				}
+				require.NoError(t, err)
+				require.Equal(t, endpoint+c.in+next+c.in+next, string(out))
+			}
+		})
+	}
 }

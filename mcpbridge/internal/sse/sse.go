@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"sync/atomic"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -44,7 +45,9 @@ func (s *Server) Connect(session *transport.Session) (transport.Conn, error) {
 	rt.poster = outbound.Poster{Session: session, Deliver: rt.deliver, Initialized: rt.initialized}
 	sdk := &mcp.SSEClientTransport{Endpoint: s.Config.URL, HTTPClient: outbound.NoRedirects(rt), MaxEventSize: wire.SDKLimit(s.Config)}
 	none := new(tap.Input) // nothing goes through it: the roundTripper notes when a request is sent
-	return &conn{tap.New(s.Config, session, sdk, none), rt}, nil
+	t := tap.New(s.Config, session, sdk, none)
+	rt.unread = t.TooLarge
+	return &conn{t, rt}, nil
 }
 
 // conn is the [transport.Conn]. The tap sees the responses, and the roundTripper sees the refusals.
@@ -67,6 +70,7 @@ type roundTripper struct {
 	out     *outbound.Sender
 	expired atomic.Bool
 	poster  outbound.Poster
+	unread  func(jsonrpc.ID) *jsonrpc.Response // see newEventStream
 }
 
 // RoundTrip sends a message, or opens the stream.
@@ -91,7 +95,7 @@ func (rt *roundTripper) connect(req *http.Request) (*http.Response, error) {
 		resp.Body.Close()
 		e = &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Status: resp.StatusCode, Detail: "the answer is a web page"}
 	case err == nil:
-		resp.Body = &eventStream{ReadCloser: resp.Body, limit: wire.MaxResult(rt.client.Config), mute: &rt.session.IsMute}
+		resp.Body = newEventStream(resp.Body, wire.MaxResult(rt.client.Config), &rt.session.IsMute, rt.unread)
 		return resp, nil
 	default:
 		return nil, err

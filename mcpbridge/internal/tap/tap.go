@@ -58,6 +58,7 @@ type Tap struct {
 func New(config *mcpbridge.Server, session *transport.Session, inner mcp.Transport, input *Input) *Tap {
 	t := &Tap{
 		config: config, session: session, inner: inner, input: input, writing: make(chan struct{}, 1), over: make(chan struct{}),
+		pending: map[jsonrpc.ID]*wire.Exchange{},
 		answers: wire.Answers{IDs: rpc.NewIDs(session.Strays), Progress: &session.Progress, Custom: session.Custom},
 	}
 	if config.Verbatim {
@@ -93,6 +94,12 @@ func (t *Tap) exchangeOnWire(id jsonrpc.ID) *wire.Exchange {
 	return nil
 }
 
+// TooLarge fails the request whose response has the given id on the wire, and is too large. It returns another response in its
+// place, or nil if no request waits for one.
+func (t *Tap) TooLarge(id jsonrpc.ID) *jsonrpc.Response {
+	return t.unread(rpc.Piece{Kind: rpc.TooLarge, ID: id})
+}
+
 // unread fails the request whose response is torn or too large.
 func (t *Tap) unread(piece rpc.Piece) *jsonrpc.Response {
 	ex := t.exchangeOnWire(piece.ID)
@@ -119,7 +126,6 @@ func (t *Tap) Connect(ctx context.Context) (mcp.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.pending = map[jsonrpc.ID]*wire.Exchange{}
 	return &connection{c, t}, nil
 }
 

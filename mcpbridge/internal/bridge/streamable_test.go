@@ -109,7 +109,7 @@ func TestWhatACallComesTo(t *testing.T) {
 		"SSE, ends":               {says(200, outbound.TypeSSE, ": so\n\n"), &mcpbridge.Error{Detail: "without a response"}, nil},
 		"SSE, cut":                {breaks("data: " + done[:20]), &mcpbridge.Error{Session: mcpbridge.Broken}, nil},
 		"SSE, resumed":            {breaks(primed + "data: {"), nil, says(200, outbound.TypeSSE, "data: "+done+"\n\n")},
-		"SSE, expired":            {breaks(primed), &mcpbridge.Error{Session: mcpbridge.Gone, Detail: "the session expired"}, says(404, "", "")},
+		"SSE, expired":            {breaks(primed), &mcpbridge.Error{Session: mcpbridge.Gone, Detail: "the session expired: 404"}, says(404, "", "")},
 		"SSE, refused":            {breaks(primed), &mcpbridge.Error{Session: mcpbridge.Broken, Detail: "could not be resumed: unauthorized"}, says(401, "", "")},
 		"SSE, unreachable":        {breaks(primed), &mcpbridge.Error{Session: mcpbridge.Broken, Detail: "unexpected EOF"}, fails},
 	} {

@@ -32,9 +32,11 @@ var errOpening = fmt.Errorf("%w yet, and may open a session", mcpbridge.ErrOpeni
 // Expire notes that the session has expired, and reports it once.
 func (s *session) Expire(e *mcpbridge.Error) {
 	s.mu.Lock()
-	first := !s.expired
+	first := s.expiry == nil
 	young := time.Since(s.born) < youngAge
-	s.expired, s.ended = true, true
+	if s.ended = true; first {
+		s.expiry = e
+	}
 	s.mu.Unlock()
 	switch {
 	case !first:
@@ -62,7 +64,7 @@ func (s *session) brokeOff(ex *wire.Exchange) {
 			return
 		}
 	}
-	ex.BrokeOff(&mcpbridge.Error{Session: mcpbridge.Gone, Detail: "its answer broke off, and the session expired"})
+	ex.BrokeOff(s.lostToExpiry())
 	if ex.Cancel != nil {
 		ex.Cancel()
 	}
@@ -72,7 +74,15 @@ func (s *session) brokeOff(ex *wire.Exchange) {
 func (s *session) HasExpired() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.expired
+	return s.expiry != nil
+}
+
+// lostToExpiry returns the error of a call whose answer broke off, and whose session has expired. It is the same wherever both
+// are noticed.
+func (s *session) lostToExpiry() *mcpbridge.Error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &mcpbridge.Error{Session: mcpbridge.Gone, Detail: "its answer broke off, and the session expired: " + s.expiry.Detail}
 }
 
 // EndQuietly ends the session on the server with one attempt.

@@ -59,8 +59,7 @@ func (s *session) resumeAnswer(req *http.Request) (*http.Response, error) {
 		e, _ := s.judge(req, resp, nil)
 		if e.Session == mcpbridge.Gone {
 			s.Expire(e)
-			e = &mcpbridge.Error{Session: mcpbridge.Gone, Detail: "its answer broke off, and the session expired: " + e.Detail}
-			return lost(e), nil
+			return lost(s.lostToExpiry()), nil
 		}
 		err, final = e, final || saysNoStream(resp.StatusCode)
 	case req.Context().Err() != nil:

@@ -34,12 +34,13 @@ type session struct {
 	id       string        // empty until it is known
 	protocol string        // the version that the requests of the SDK name
 	born     time.Time     // when this connection opened the session; zero if it was resumed
-	expired  bool          // the server does not know it
 	ended    bool          // there is nothing to be ended on the server
 	left     bool          // see leave
 	opening  chan struct{} // closed when the request that opens the session has ended; nil before and after
 	unknown  bool          // that request was given up without an answer: the server may have opened a session
 	former   redact.Recent // the former ids of the session
+
+	expiry *mcpbridge.Error // the refusal that first said that the server does not know the session, or nil; read-only
 
 	elsewhere elsewhere
 }

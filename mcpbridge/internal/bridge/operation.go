@@ -60,7 +60,7 @@ func (c caller) list(ctx context.Context, op messages.Operation) (result message
 	case *messages.ListTools:
 		all := &mcp.ListToolsResult{Tools: []*mcp.Tool{}}
 		result = &messages.ToolList{Result: all}
-		incomplete, err = pages(ctx, c, all, func(cursor string) (*mcp.ListToolsResult, error) {
+		incomplete, err = pages(ctx, c, all, func(ctx context.Context, cursor string) (*mcp.ListToolsResult, error) {
 			return c.cs.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
 		}, func(r *mcp.ListToolsResult) page[*mcp.Tool] {
 			return page[*mcp.Tool]{&r.Meta, &r.Cacheable, &r.Tools, &r.NextCursor}
@@ -68,7 +68,7 @@ func (c caller) list(ctx context.Context, op messages.Operation) (result message
 	case *messages.ListResources:
 		all := &mcp.ListResourcesResult{Resources: []*mcp.Resource{}}
 		result = &messages.ResourceList{Result: all}
-		incomplete, err = pages(ctx, c, all, func(cursor string) (*mcp.ListResourcesResult, error) {
+		incomplete, err = pages(ctx, c, all, func(ctx context.Context, cursor string) (*mcp.ListResourcesResult, error) {
 			return c.cs.ListResources(ctx, &mcp.ListResourcesParams{Cursor: cursor})
 		}, func(r *mcp.ListResourcesResult) page[*mcp.Resource] {
 			return page[*mcp.Resource]{&r.Meta, &r.Cacheable, &r.Resources, &r.NextCursor}
@@ -76,7 +76,7 @@ func (c caller) list(ctx context.Context, op messages.Operation) (result message
 	case *messages.ListResourceTemplates:
 		all := &mcp.ListResourceTemplatesResult{ResourceTemplates: []*mcp.ResourceTemplate{}}
 		result = &messages.ResourceTemplateList{Result: all}
-		incomplete, err = pages(ctx, c, all, func(cursor string) (*mcp.ListResourceTemplatesResult, error) {
+		incomplete, err = pages(ctx, c, all, func(ctx context.Context, cursor string) (*mcp.ListResourceTemplatesResult, error) {
 			return c.cs.ListResourceTemplates(ctx, &mcp.ListResourceTemplatesParams{Cursor: cursor})
 		}, func(r *mcp.ListResourceTemplatesResult) page[*mcp.ResourceTemplate] {
 			return page[*mcp.ResourceTemplate]{&r.Meta, &r.Cacheable, &r.ResourceTemplates, &r.NextCursor}
@@ -84,7 +84,7 @@ func (c caller) list(ctx context.Context, op messages.Operation) (result message
 	case *messages.ListPrompts:
 		all := &mcp.ListPromptsResult{Prompts: []*mcp.Prompt{}}
 		result = &messages.PromptList{Result: all}
-		incomplete, err = pages(ctx, c, all, func(cursor string) (*mcp.ListPromptsResult, error) {
+		incomplete, err = pages(ctx, c, all, func(ctx context.Context, cursor string) (*mcp.ListPromptsResult, error) {
 			return c.cs.ListPrompts(ctx, &mcp.ListPromptsParams{Cursor: cursor})
 		}, func(r *mcp.ListPromptsResult) page[*mcp.Prompt] {
 			return page[*mcp.Prompt]{&r.Meta, &r.Cacheable, &r.Prompts, &r.NextCursor}

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -46,19 +45,4 @@ func TestListIsBoundedOverAllItsPages(t *testing.T) {
 			})
 		}
 	}
-}
-
-func TestListOnOnePageIsNotMeasured(t *testing.T) {
-	got := 0
-	all, one := &mcp.ListToolsResult{}, &mcp.ListToolsResult{Tools: []*mcp.Tool{{Name: "x"}}}
-	incomplete, err := pages(wire.NewExchange(t.Context(), nil, false), caller{maxBytes: 1}, all, func(string) (*mcp.ListToolsResult, error) {
-		got++
-		return one, nil
-	}, func(r *mcp.ListToolsResult) page[*mcp.Tool] {
-		return page[*mcp.Tool]{&r.Meta, &r.Cacheable, &r.Tools, &r.NextCursor}
-	})
-	require.NoError(t, err)
-	require.Empty(t, incomplete)
-	require.Equal(t, one, all)
-	require.Equal(t, 1, got)
 }

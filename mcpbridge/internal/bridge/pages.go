@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -18,8 +20,13 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// maxPages bounds a list whose cursors are all different.
-const maxPages = 1000
+const (
+	// maxPages bounds a list whose cursors are all different.
+	maxPages = 1000
+	// emptyCursorTimeout bounds the wait for a page with an empty cursor, unless the pages before have taken longer. A server that
+	// ends its lists with an empty cursor may not answer it.
+	emptyCursorTimeout = 2 * time.Second
+)
 
 // page has the parts that pages of all lists have.
 type page[T any] struct {
@@ -59,11 +66,12 @@ func (p page[T]) names() string {
 // If the server does not say how to get all pages, pages returns why the list is incomplete. An empty cursor is a cursor: protocol
 // 2026-07-28 says so. Many servers of earlier protocols end a list with one. They refuse it, or answer with a page that has come
 // before. Whatever else such a server does with the cursor, it has listed what is on the pages before.
-func pages[R, T any](ctx context.Context, c caller, all R, get func(cursor string) (R, error), of func(R) page[T]) (incomplete string, err error) {
+func pages[R, T any](ctx context.Context, c caller, all R, get func(ctx context.Context, cursor string) (R, error), of func(R) page[T]) (incomplete string, err error) {
 	ex, whole := wire.ExchangeOf(ctx), of(all)
+	began := time.Now()
 	asked, seen, size := map[string]bool{}, map[string]bool{}, 0
 	for cursor, n := "", 1; ; n++ {
-		result, err := get(cursor)
+		result, err := inTime(ctx, began, cursor, get)
 		if err != nil && cursor == results.EmptyCursor {
 			return c.afterEmptyCursor(ex, n, err), nil
 		}
@@ -102,9 +110,29 @@ func pages[R, T any](ctx context.Context, c caller, all R, get func(cursor strin
 	}
 }
 
+// errUnanswered is the error of [inTime] for a page that the server did not give.
+var errUnanswered = errors.New("it was not answered in time")
+
+// inTime gets a page of a list that began at the given time. A page with an empty cursor has its own time limit.
+func inTime[R any](ctx context.Context, began time.Time, cursor string, get func(context.Context, string) (R, error)) (R, error) {
+	if cursor != results.EmptyCursor {
+		return get(ctx, cursor)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, max(emptyCursorTimeout, time.Since(began)), errUnanswered)
+	defer cancel()
+	result, err := get(ctx, cursor)
+	if err != nil && errors.Is(context.Cause(ctx), errUnanswered) {
+		err = errUnanswered
+	}
+	return result, err
+}
+
 // afterEmptyCursor returns why a list is incomplete whose page n, the one with an empty cursor, has failed with err. Before
 // protocol 2026-07-28, a list that ends with an empty cursor is complete if the server refuses the cursor.
 func (c caller) afterEmptyCursor(ex *wire.Exchange, n int, err error) (incomplete string) {
+	if errors.Is(err, errUnanswered) {
+		return fmt.Sprintf("page %d, which has an empty cursor: %v", n, err)
+	}
 	e := c.explain(ex, ex, err)
 	isRefusal := e.Code == rpc.CodeInvalidParams || e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity
 	if isRefusal && !c.isModern {

@@ -196,6 +196,18 @@ func TestOddHintPermitsNoReplay(t *testing.T) {
 	}
 }
 
+// A server that returns a text in place of a result has carried out the call. The text is what the tool says.
+func TestTextInPlaceOfAResultIsTheContent(t *testing.T) {
+	withOdd(t, oddOverHTTP, func(s *oddtest.Server, sup *supervisor.Supervisor) {
+		s.Set("tools/call", `"not run"`)
+		reply, err := sup.Client().CallTool(t.Context(), "s", "x", &mcp.CallToolParams{Name: "first"})
+		require.NoError(t, err)
+		require.Equal(t, []mcp.Content{&mcp.TextContent{Text: "not run"}}, reply.Result.Content)
+		require.Equal(t, []string{"the result is a string, and is shown as its content", "content[0] is a string, and is shown as text"}, reply.Odd)
+		require.Equal(t, 1, s.Ran())
+	})
+}
+
 // Numbers are exact: those that a float64 holds are float64, and any other is a json.Number.
 func TestNumbersOfAResultAreExact(t *testing.T) {
 	const call = `{"content":[{"type":"text","text":"a","_meta":{"n":9007199254740993}}],"_meta":{"n":9007199254740993},` +

@@ -25,6 +25,38 @@ func TestIsErrorOfAnotherForm(t *testing.T) {
 	}
 }
 
+// The result of a call that is no object has nothing that decides what becomes of the call: it is shown as the content.
+func TestCallResultThatIsNoObjectIsItsContent(t *testing.T) {
+	for result, c := range map[string]struct {
+		texts []string
+		odd   []string
+	}{
+		`"not run"`:                       {[]string{"not run"}, []string{"the result is a string, and is shown as its content", "content[0] is a string, and is shown as text"}},
+		`5`:                               {[]string{"[content that cannot be read: 5]"}, []string{"the result is a number, and is shown as its content", "content[0] is a number, and is shown as text"}},
+		`false`:                           {[]string{"[content that cannot be read: false]"}, []string{"the result is false, and is shown as its content", "content[0] is false, and is shown as text"}},
+		`[]`:                              {nil, []string{"the result is a list, and is shown as its content"}},
+		`["a"]`:                           {[]string{"a"}, []string{"the result is a list, and is shown as its content", "content[0] is a string, and is shown as text"}},
+		`[{"type":"text","text":"a"}]`:    {[]string{"a"}, []string{"the result is a list, and is shown as its content"}},
+		`" {\"resultType\":\"not_run\"}"`: {[]string{` {"resultType":"not_run"}`}, []string{"the result is a string, and is shown as its content", "content[0] is a string, and is shown as text"}},
+	} {
+		require.NoError(t, Check("tools/call", []byte(result), true))
+		got, odd, err := Decode("tools/call", []byte(result))
+		require.NoError(t, err, result)
+		require.Equal(t, c.odd, odd)
+		var texts []string
+		for _, content := range got.(*mcp.CallToolResult).Content {
+			texts = append(texts, content.(*mcp.TextContent).Text)
+		}
+		require.Equal(t, c.texts, texts)
+		require.False(t, got.(*mcp.CallToolResult).IsError)
+		for _, method := range []string{"tools/list", "resources/read", "prompts/get"} {
+			_, _, err := Decode(method, []byte(result))
+			require.Error(t, err, "%s %s", method, result)
+		}
+	}
+	require.Error(t, Check("tools/call", []byte(`null`), true), "this is no result")
+}
+
 // A list that was asked for, and is no list, is an error. An element alone is a list of one.
 func TestMainListOfAnotherForm(t *testing.T) {
 	for member, c := range map[string]struct{ method, one string }{

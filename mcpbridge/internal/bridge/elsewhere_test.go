@@ -120,6 +120,34 @@ func TestStreamIsOpenedForAResponseAfterA202(t *testing.T) {
 	})
 }
 
+// The responses to several calls come on one stream, which the session has, or which the first call has opened.
+func TestResponseOnAStreamThatIsTooLargeFailsItsCallAlone(t *testing.T) {
+	for name, first := range map[string][]answering{"of the session": nil, "of a call": {says(405, "", "")}} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScript()
+				stream, how := streamOf()
+				s.answer(http.MethodGet, append(first, how, says(409, "", ""))...)
+				s.answer("tools/call", says(202, "", ""))
+				c := s.attach(t, func(srv *mcpbridge.Server, _ *mcpbridge.Resume) { srv.MaxResult = 4 << 10 })
+				ids, results := asked(s, c, 3)
+				large := strings.Repeat("x", 5<<10)
+				io.WriteString(stream, "data: {\"jsonrpc\":\"2.0\",\"method\":\"x\",\"params\":{\"x\":\""+large+"\"}}\n\n")
+				fmt.Fprintf(stream, "data: %s\n\n", saying(ids[1], large))
+				require.Equal(t, "protocol: the result has more than 4096 bytes (maxResult)", <-results[1])
+				fmt.Fprintf(stream, "data: %s\n\n", saying(ids[2], "third"))
+				require.Equal(t, "third", <-results[2])
+				fmt.Fprintf(stream, "data: %s\n\n", saying(ids[0], large))
+				require.Equal(t, "protocol: the result has more than 4096 bytes (maxResult)", <-results[0])
+				gets, _ := s.seen(http.MethodGet)
+				require.Len(t, gets, 1+len(first))
+				require.Empty(t, s.downs)
+				require.NoError(t, c.Close(context.Background()))
+			})
+		})
+	}
+}
+
 func TestCallThatIsAnsweredWith202AndHasNoStreamMayHaveRun(t *testing.T) {
 	comesTo(t, func(t *testing.T, s *script, e *mcpbridge.Error) {
 		require.Equal(t, mcpbridge.Protocol, e.Class, "%v", e)

@@ -134,20 +134,30 @@ func TestStreamTellsOfAnExpiryOnce(t *testing.T) {
 	}, breaks(""), says(503, "", ""), says(404, "", ""))
 }
 
-func TestEventThatIsTooLargeCutsTheStream(t *testing.T) {
+func TestEventThatIsTooLargeIsSkipped(t *testing.T) {
 	small := func(srv *mcpbridge.Server, _ *mcpbridge.Resume) { srv.MaxResult = 100 }
-	synctest.Test(t, func(t *testing.T) {
-		s := newScript()
-		s.answer(http.MethodGet, stays(ping("a")+"data: "+strings.Repeat("x", 100)), stays(ping("b")))
-		c := s.attach(t, small)
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		gets, _ := s.seen(http.MethodGet)
-		require.Len(t, gets, 2)
-		require.Equal(t, "ab", s.pongs())
-		require.Empty(t, s.downs)
-		require.NoError(t, c.Close(context.Background()))
-	})
+	for name, c := range map[string]struct {
+		large string
+		gets  int
+	}{
+		"with an end": {"data: " + strings.Repeat("x", 300) + "\n\n", 1},
+		"endless":     {"data: " + strings.Repeat("x", 500), 2}, // which cuts the stream
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScript()
+				s.answer(http.MethodGet, stays(ping("a")+c.large+ping("b")), stays(ping("b")))
+				conn := s.attach(t, small)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				gets, _ := s.seen(http.MethodGet)
+				require.Len(t, gets, c.gets)
+				require.Equal(t, "ab", s.pongs())
+				require.Empty(t, s.downs)
+				require.NoError(t, conn.Close(context.Background()))
+			})
+		})
+	}
 }
 
 func TestStreamWhoseTypeIsMalformedIsReadAllTheSame(t *testing.T) {

@@ -191,7 +191,7 @@ func (s *session) readEvent(e rpc.Event, msg rpc.Decoded, own *wire.Exchange, an
 type waiting struct {
 	own  *wire.Exchange // whose response the stream brings, or nil
 	s    *session
-	data []byte // the response
+	data []byte // the response; nil if it is too large
 }
 
 // ExchangeFor returns the exchange that waits for a response.

@@ -44,10 +44,10 @@ const (
 	maxEarly = 64
 )
 
-// keep keeps a response that may have come before its 202, for earlyFor. All responses together may have limit bytes. The
-// caller holds mu.
+// keep keeps a response that may have come before its 202, for earlyFor. It does not keep one that is nil, because it is too
+// large. All responses together may have limit bytes. The caller holds mu.
 func (e *elsewhere) keep(key string, data []byte, limit int) {
-	if _, twice := e.early[key]; twice || len(e.early) == maxEarly || len(data) > limit-e.size {
+	if _, twice := e.early[key]; twice || data == nil || len(e.early) == maxEarly || len(data) > limit-e.size {
 		return
 	}
 	if e.early == nil {

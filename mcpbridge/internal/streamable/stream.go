@@ -58,7 +58,9 @@ type stream struct {
 }
 
 func newStream(s *session, req *http.Request, own *wire.Exchange, missed func()) *stream {
-	return &stream{s: s, ctx: req.Context(), req: req, own: own, missed: missed, delay: streamRetryMin}
+	st := &stream{s: s, ctx: req.Context(), req: req, own: own, missed: missed, delay: streamRetryMin}
+	st.TooLarge = s.tooLarge(own)
+	return st
 }
 
 // open tries to open the stream once. If that fails, again says whether to try again.

@@ -58,13 +58,26 @@ func Says(status int, kind, body string, headers ...string) Answering {
 func Then(end error, how Answering) Answering {
 	return func(req *http.Request) (*http.Response, error) {
 		resp, err := how(req)
+		ctx, closed := context.WithCancel(req.Context())
 		after := iotest.ErrReader(end)
 		if end == nil {
-			after = open{req.Context()}
+			after = open{ctx}
 		}
-		resp.Body = io.NopCloser(io.MultiReader(resp.Body, after))
+		resp.Body = &body{io.MultiReader(resp.Body, after), closed}
 		return resp, err
 	}
+}
+
+// body is the body of a response. Its Close ends a Read, as that of net/http does.
+type body struct {
+	io.Reader
+	closed func()
+}
+
+// Close closes the body.
+func (b *body) Close() error {
+	b.closed()
+	return nil
 }
 
 // open is the rest of a stream that stays open.

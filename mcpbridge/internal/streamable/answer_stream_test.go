@@ -27,6 +27,18 @@ func saying(id, text string) string {
 	return `{"jsonrpc":"2.0","id":` + id + `,"result":{"content":[{"type":"text","text":"` + text + `"}]}}`
 }
 
+// answerOf returns a stream that answers a request. Its id is 4 for the SDK, and firstID+4 on the wire. Its result is taken if
+// that is wanted.
+func answerOf(body io.ReadCloser, wanted bool, limit int) (*answerStream, *wire.Exchange) {
+	s := &session{Session: new(transport.Session), client: &outbound.Client{Config: &mcpbridge.Server{MaxResult: limit}}, habits: new(habits)}
+	s.answers = wire.Answers{IDs: rpc.IDsFrom(new(atomic.Uint64)), Progress: &s.Progress}
+	s.answers.IDs.OnWire(9)
+	ex := new(wire.Exchange)
+	ex.Begin(wanted)
+	ex.Message(json.RawMessage("4"))
+	return s.answerStream(body, ex, false), ex
+}
+
 func TestEventsWithTheIDsOfAConnection(t *testing.T) {
 	const limit = 200
 	const resumes = "id: 1\nretry: 100\n\n" // what the SDK gets at the end, so that it resumes the stream soon
@@ -56,12 +68,7 @@ func TestEventsWithTheIDsOfAConnection(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, read := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.DataErrReader, iotest.HalfReader} {
-				s := &session{Session: new(transport.Session), client: &outbound.Client{Config: &mcpbridge.Server{MaxResult: limit}}, habits: new(habits)}
-				s.answers = wire.Answers{IDs: rpc.IDsFrom(new(atomic.Uint64)), Progress: &s.Progress}
-				s.answers.IDs.OnWire(9)
-				ex := new(wire.Exchange)
-				ex.Message(json.RawMessage("4"))
-				r := s.answerStream(io.NopCloser(read(strings.NewReader(c.in))), ex, false)
+				r, _ := answerOf(io.NopCloser(read(strings.NewReader(c.in))), false, limit)
 				out, err := io.ReadAll(r)
 				if begin, cut := strings.CutSuffix(c.out, "…"); cut {
 					require.ErrorIs(t, err, io.ErrUnexpectedEOF)
@@ -99,14 +106,8 @@ func TestResultThatIsWantedIsTakenFromItsEvent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, read := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.DataErrReader, iotest.HalfReader} {
-				s := &session{Session: new(transport.Session), client: &outbound.Client{Config: new(mcpbridge.Server)}, habits: new(habits)}
-				s.answers = wire.Answers{IDs: rpc.IDsFrom(new(atomic.Uint64)), Progress: &s.Progress}
-				s.answers.IDs.OnWire(9)
-				ex := new(wire.Exchange)
-				ex.Begin(true)
-				ex.Message(json.RawMessage("4"))
 				body := strings.NewReader(c.in)
-				r := s.answerStream(io.NopCloser(read(body)), ex, false)
+				r, ex := answerOf(io.NopCloser(read(body)), true, 0)
 				out, err := io.ReadAll(r)
 				require.NoError(t, err)
 				require.Equal(t, c.out, string(out))

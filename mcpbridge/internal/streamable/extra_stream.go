@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
@@ -35,6 +36,8 @@ type extraStream struct {
 	ctx   context.Context
 	early io.Reader     // the response, if it came before the 202
 	body  io.ReadCloser // of the stream that it has opened; nil while it waits
+
+	released sync.Once // the stream may be closed twice
 }
 
 // Read reads the stream.
@@ -94,6 +97,6 @@ func (x *extraStream) Close() error {
 	if x.body == nil {
 		return nil
 	}
-	x.s.elsewhere.release()
+	x.released.Do(x.s.elsewhere.release)
 	return x.body.Close()
 }

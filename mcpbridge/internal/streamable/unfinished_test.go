@@ -1,23 +1,18 @@
 package streamable
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/bridgetest"
-	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
-	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
-	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
-	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
 // The event of a response ends with a blank line, which some servers do not write. A second passes after each piece of the
@@ -41,11 +36,10 @@ func TestResponseIsReadThoughItsEventHasNoEnd(t *testing.T) {
 		"on lines that come slowly":      {[]string{"data: " + own[:len(own)-2] + "\n", "data: }\n", "data: }\n", "\n"}, nil, 2*wait + unfinishedSilence},
 		"in pieces that come slowly":     {[]string{"data: " + own[:len(own)-2], "}", "}\n\n"}, nil, 2 * wait},
 		"the stream is cut":              {[]string{"data: " + own + "\n"}, io.ErrUnexpectedEOF, unfinishedSilence},
-		"the stream is cut at once":      {[]string{"data: " + own[:9], own[9:] + "\n", ""}, io.ErrUnexpectedEOF, wait + unfinishedSilence},
 		"the stream ends":                {[]string{"data: " + own[:9], own[9:] + "\n"}, io.EOF, wait + unfinishedSilence},
 		"the stream is cut within it":    {[]string{"data: " + own[:len(own)-2] + "\n"}, io.ErrUnexpectedEOF, -1},
 		"after that of another":          {[]string{"data: " + other + "\n", "\n", "data: " + own + "\n"}, nil, 2*wait + unfinishedSilence},
-		"of another name":                {[]string{"event: beat\ndata: " + own + "\n", "\n", "data: " + own + "\n"}, nil, 2*wait + unfinishedSilence},
+		"the name of another follows":    {[]string{"data: " + own + "\nevent: beat\n", "\n", "data: " + own + "\n"}, nil, 2*wait + unfinishedSilence},
 		"a bracket far before the end":   {[]string{"data: " + own + "\n" + ": " + strings.Repeat("x", 2000) + "\n", "\n"}, nil, wait},
 		"an error":                       {[]string{"data: " + bridgetest.Failure(id, "-1", "no") + "\n"}, nil, unfinishedSilence},
 		"an error without an id":         {[]string{"data: " + bridgetest.Failure("null", "-1", "no") + "\n"}, nil, unfinishedSilence},
@@ -55,12 +49,6 @@ func TestResponseIsReadThoughItsEventHasNoEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, wanted := range []bool{true, false} {
 				synctest.Test(t, func(t *testing.T) {
-					s := &session{Session: new(transport.Session), client: &outbound.Client{Config: new(mcpbridge.Server)}, habits: new(habits)}
-					s.answers = wire.Answers{IDs: rpc.IDsFrom(new(atomic.Uint64)), Progress: &s.Progress}
-					s.answers.IDs.OnWire(9)
-					ex := new(wire.Exchange)
-					ex.Begin(wanted)
-					ex.Message(json.RawMessage("4"))
 					body, server := io.Pipe()
 					go func() {
 						for _, piece := range c.pieces {
@@ -72,7 +60,7 @@ func TestResponseIsReadThoughItsEventHasNoEnd(t *testing.T) {
 						}
 					}()
 					began, took := time.Now(), time.Duration(-1)
-					r := s.answerStream(body, ex, false)
+					r, ex := answerOf(body, wanted, 0)
 					for p := make([]byte, 4096); took < 0; {
 						_, err := r.Read(p)
 						if ex.IsAnswered() {
@@ -87,6 +75,33 @@ func TestResponseIsReadThoughItsEventHasNoEnd(t *testing.T) {
 					time.Sleep(time.Duration(len(c.pieces)) * wait)
 				})
 			}
+		})
+	}
+}
+
+// net/http ends a Read of a body when the body is closed.
+func TestStreamThatStaysOpenIsClosedAfterTheResponse(t *testing.T) {
+	for _, isHTTP2 := range []bool{false, true} {
+		t.Run(fmt.Sprint("HTTP/2=", isHTTP2), func(t *testing.T) {
+			ended := make(chan struct{})
+			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer close(ended)
+				fmt.Fprintf(w, "data: %s\n", saying(fmt.Sprint(firstID+4), "a"))
+				w.(http.Flusher).Flush()
+				<-r.Context().Done()
+			}))
+			server.EnableHTTP2 = isHTTP2
+			server.StartTLS()
+			defer server.Close()
+			resp, err := server.Client().Get(server.URL)
+			require.NoError(t, err)
+			require.Equal(t, isHTTP2, resp.ProtoMajor == 2)
+			r, ex := answerOf(resp.Body, true, 0)
+			_, err = io.ReadAll(r)
+			require.NoError(t, err)
+			require.NotNil(t, ex.Result())
+			require.NoError(t, r.Close())
+			<-ended
 		})
 	}
 }

@@ -103,6 +103,32 @@ func (b *EventBuffer) endEvent(h EventHandler) {
 	b.whole, b.line = len(b.came), len(b.came)
 }
 
+// oversize begins to skip the incomplete event. It returns false if events are not skipped.
+func (b *EventBuffer) oversize(limit int) bool {
+	if b.TooLarge == nil {
+		return false
+	}
+	before, last := b.came[b.whole:b.line], b.came[b.line:]
+	b.came, b.line = slices.Clip(b.came[:b.whole]), b.whole // what is read instead does not overwrite them
+	b.free()
+	b.begun, b.large = true, new(oversized)
+	return (len(before) == 0 || b.skip(before, limit)) && b.skip(last, limit)
+}
+
+// skip skips lines of an event over the limit, or a part of one. It returns false if the event does not end.
+func (b *EventBuffer) skip(line []byte, limit int) bool {
+	id, isTold, isEnd := b.large.add(line)
+	endless := b.large.size/maxSkipped > limit
+	if isTold {
+		b.came = append(b.came[:b.whole], b.TooLarge(id)...)
+		b.whole, b.line = len(b.came), len(b.came)
+	}
+	if isEnd {
+		b.large = nil
+	}
+	return !endless
+}
+
 // Finish makes an incomplete last event readable: as a whole event, or as it is.
 func (b *EventBuffer) Finish(whole bool, h EventHandler) {
 	if whole && len(b.came) > b.whole {

@@ -74,6 +74,21 @@ func (a *answerStream) Read(p []byte) (int, error) {
 	return a.Next(p), nil
 }
 
+// more reads more of the stream, until it ends, or is silent after the response.
+func (a *answerStream) more(p []byte) (int, error) {
+	if !a.MayHoldMessage() { // most events come whole
+		return a.ReadCloser.Read(p)
+	}
+	return readUntilSilent(a.ReadCloser, p, a.holdsResponse)
+}
+
+// holdsResponse reports whether the unfinished event holds the response to the exchange. What follows a whole response can
+// only be another field of the event.
+func (a *answerStream) holdsResponse() bool {
+	e := a.Unfinished()
+	return e.IsMessage() && len(e.Data) > 0 && a.s.answers.IsResponse(e.Data, a.ex.MessageID())
+}
+
 // ended notes that the stream has ended. If it is resumable, the SDK resumes it, and the response may also come on another
 // stream of the session.
 func (a *answerStream) ended() {

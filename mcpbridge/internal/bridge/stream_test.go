@@ -152,7 +152,7 @@ func TestEventThatIsTooLargeIsSkipped(t *testing.T) {
 				synctest.Wait()
 				gets, _ := s.seen(http.MethodGet)
 				require.Len(t, gets, c.gets)
-				require.Equal(t, "ab", s.pongs())
+				require.ElementsMatch(t, []byte("ab"), []byte(s.pongs())) // they are answered at the same time
 				require.Empty(t, s.downs)
 				require.NoError(t, conn.Close(context.Background()))
 			})

@@ -110,7 +110,7 @@ func (t *Tap) unread(piece rpc.Piece) *jsonrpc.Response {
 	if piece.Kind == rpc.TooLarge {
 		e.Detail = wire.TooLarge(t.config)
 	}
-	ex.Refused(e)
+	ex.Unread(e)
 	return &jsonrpc.Response{ID: piece.ID, Error: &jsonrpc.Error{Message: e.Detail}}
 }
 

@@ -252,11 +252,13 @@ func (ex *Exchange) Repeats() {
 	ex.sent, ex.handedOver = false, false
 }
 
-// Accepted notes that the server has accepted the request.
+// Accepted notes that the server has accepted the request. Over HTTP+SSE its response may have arrived before.
 func (ex *Exchange) Accepted() {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
-	ex.accepted, ex.refusal = true, nil
+	if ex.accepted = true; !ex.answered {
+		ex.refusal = nil
+	}
 }
 
 // WasAccepted reports whether the server has accepted a request of the operation.
@@ -354,6 +356,13 @@ func (ex *Exchange) Refused(e *mcpbridge.Error) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()
 	ex.refusal = e
+}
+
+// Unread notes that the response has arrived over a connection with one stream, and why it was not read.
+func (ex *Exchange) Unread(e *mcpbridge.Error) {
+	ex.mu.Lock()
+	defer ex.mu.Unlock()
+	ex.begun, ex.answered, ex.refusal = true, true, e
 }
 
 // BrokeOff notes that the stream with the response ended before the response arrived, and

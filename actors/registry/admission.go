@@ -14,7 +14,7 @@ import (
 type gateDue struct{}
 
 // admit carries out what the gate decides, after each message. If there is much, the next step continues.
-func (r *registry) admit(c actor.Context) {
+func (r *registry) admit() {
 	if r.finished || !r.gate.Pending() {
 		return
 	}
@@ -29,7 +29,7 @@ func (r *registry) admit(c actor.Context) {
 		case admission.Dial:
 			r.letDial(registrationOf(d.Session.Of))
 		case admission.Evict:
-			r.evict(c, registrationOf(d.Session.Of), d.Reason)
+			r.evict(registrationOf(d.Session.Of), d.Reason)
 		case admission.Abandon:
 			registrationOf(d.Session.Of).send(&contract.AbandonDial{})
 		case admission.AllowControl:
@@ -78,7 +78,7 @@ func (r *registry) letDial(reg *registration) {
 }
 
 // onDialRequested queues a session for a grant.
-func (r *registry) onDialRequested(c actor.Context, reg *registration) {
+func (r *registry) onDialRequested(reg *registration) {
 	if reg.removed() || reg.Draining && !reg.Cleanup || reg.Dialing {
 		return
 	}
@@ -86,7 +86,7 @@ func (r *registry) onDialRequested(c actor.Context, reg *registration) {
 	if !reg.Draining {
 		r.setState(reg, messages.StateWaiting)
 	}
-	r.advance(c, reg)
+	r.advance(reg)
 }
 
 // mayQueue reports whether a session may be queued: its backoff is over, and its
@@ -97,7 +97,7 @@ func (r *registry) mayQueue(reg *registration, now time.Time) bool {
 
 // advance queues a session that wants to dial, if it may be queued now, or starts the
 // timer for the end of its backoff. It is called again when the predecessor is closed.
-func (r *registry) advance(c actor.Context, reg *registration) {
+func (r *registry) advance(reg *registration) {
 	if !reg.wantsDial || reg.Queued() {
 		return
 	}
@@ -111,7 +111,7 @@ func (r *registry) advance(c actor.Context, reg *registration) {
 		return
 	}
 	r.gate.Want(&reg.Session, now)
-	r.admit(c)
+	r.admit()
 	if reg.Queued() && r.cfg.FailFast && reg.Place.Endpoint.Down {
 		r.sendServerDown(reg)
 	}
@@ -148,21 +148,21 @@ func (r *registry) onHandshakeAnswered(reg *registration) {
 //	grant ──▶ PerKey returns ──addressFound──▶ the session moves to that place
 //	                                             ├─ up, or may be probed ──▶ the dial continues
 //	                                             └─ else ──▶ the dial ends, and the session is queued there
-func (r *registry) onAddressFound(c actor.Context, msg *contract.AddressFound) {
+func (r *registry) onAddressFound(msg *contract.AddressFound, from *actor.PID) {
 	reg := registrationOf(msg.Of)
 	is := false
 	if reg.Dialing {
 		reg.addressed = true
 		is = r.gate.Move(&reg.Session, msg.Address, time.Now())
 	}
-	r.cfg.Post.Send(c.Sender(), &contract.AddressAllowed{Is: is})
+	r.cfg.Post.Send(from, &contract.AddressAllowed{Is: is})
 }
 
 // onControlWanted queues a control, or refuses it.
-func (r *registry) onControlWanted(c actor.Context, msg *contract.ControlWanted) {
-	control := r.gate.WantControl(&registrationOf(msg.Of).Session, time.Now(), c.Sender())
+func (r *registry) onControlWanted(msg *contract.ControlWanted, from *actor.PID) {
+	control := r.gate.WantControl(&registrationOf(msg.Of).Session, time.Now(), from)
 	if control == nil {
-		r.cfg.Post.Send(c.Sender(), &contract.ControlAllowed{Is: false})
+		r.cfg.Post.Send(from, &contract.ControlAllowed{Is: false})
 		return
 	}
 	r.controls[msg] = control

@@ -17,18 +17,18 @@ import (
 )
 
 // onOperation sends an operation to the session of its key.
-func (r *registry) onOperation(c actor.Context, op messages.Operation) {
-	r.accept(c, r.newCall(c, op))
+func (r *registry) onOperation(op messages.Operation, from *actor.PID) {
+	r.accept(r.newCall(op, from))
 }
 
-// newCall counts an operation and returns it as a call of the sender, with a deadline.
-func (r *registry) newCall(c actor.Context, op messages.Operation) *contract.Call {
+// newCall counts an operation and returns it as a call of its sender, with a deadline.
+func (r *registry) newCall(op messages.Operation, from *actor.PID) *contract.Call {
 	r.counters.Calls++
 	if h := op.Head(); h.Subscriber != nil {
 		op = messages.With(op, *h) // progress is matched by the pointer, and a caller may send one operation twice
 	}
 	k := &contract.Call{
-		Op: op, Key: op.Head().Key.Normal(), Supervisor: r.cfg.Name, Caller: c.Sender(),
+		Op: op, Key: op.Head().Key.Normal(), Supervisor: r.cfg.Name, Caller: from,
 		Deadline: op.Head().Deadline, Serial: r.counters.Calls,
 	}
 	now := time.Now()
@@ -42,15 +42,15 @@ func (r *registry) newCall(c actor.Context, op messages.Operation) *contract.Cal
 }
 
 // newClientCall returns an operation of a client as a call with the values of its context.
-func (r *registry) newClientCall(c actor.Context, msg *protocol.ClientCall) *contract.Call {
-	k := r.newCall(c, msg.Op)
+func (r *registry) newClientCall(msg *protocol.ClientCall, from *actor.PID) *contract.Call {
+	k := r.newCall(msg.Op, from)
 	k.Values = &msg.Values
 	return k
 }
 
 // newResentCall returns an operation of another member as a call of the sender.
-func (r *registry) newResentCall(c actor.Context, msg *protocol.ResentCall) *contract.Call {
-	k := r.newCall(c, msg.Op)
+func (r *registry) newResentCall(msg *protocol.ResentCall, from *actor.PID) *contract.Call {
+	k := r.newCall(msg.Op, from)
 	k.Values, k.Intercepted, k.List, k.Runs = msg.Values, msg.Intercepted, msg.List, msg.Runs
 	if msg.MayHaveRun {
 		k.Runs = max(1, msg.Runs)
@@ -61,42 +61,42 @@ func (r *registry) newResentCall(c actor.Context, msg *protocol.ResentCall) *con
 }
 
 // accept sends a call to its session, hands it back to the cluster, or rejects it.
-func (r *registry) accept(c actor.Context, k *contract.Call) {
+func (r *registry) accept(k *contract.Call) {
 	if f := malformed(k); f != nil {
-		r.reject(c, k, f)
+		r.reject(k, f)
 		return
 	}
-	if r.cluster.Owns != nil && r.handBack(c, k) {
+	if r.cluster.Owns != nil && r.handBack(k) {
 		return
 	}
 	if f := r.rejection(k, time.Now()); f != nil {
-		r.reject(c, k, f)
+		r.reject(k, f)
 		return
 	}
-	r.forward(c, k)
+	r.forward(k)
 }
 
 // forward gives a call to the session of its key, after the close commands that came before it.
-func (r *registry) forward(c actor.Context, k *contract.Call) {
+func (r *registry) forward(k *contract.Call) {
 	if r.closings.all.Count > 0 {
-		r.applyPendingCloses(c, k.Key)
+		r.applyPendingCloses(k.Key)
 	}
 	if k.IsDurable() {
 		r.sweepCalls(time.Now())
 	}
 	if k.Op.Head().Owner != nil && !k.PassedOn { // else the intercepting registry does so
-		r.own(c, k, nil)
+		r.own(k, nil)
 	}
-	r.give(c, k)
+	r.give(k)
 }
 
 // reject answers a call that no session has. It may have an owner, if a session has handed it
 // back.
-func (r *registry) reject(c actor.Context, k *contract.Call, f *messages.Failure) {
+func (r *registry) reject(k *contract.Call, f *messages.Failure) {
 	r.cfg.Post.Send(k.Caller, f)
 	r.countRejected(k.Key.Server, f.Code)
 	r.logReply(k, f.Code)
-	r.disown(c, k)
+	r.disown(k)
 }
 
 // malformed returns the rejection of a call whose operation is invalid, or nil.
@@ -159,11 +159,11 @@ func mayNotReplay(k *contract.Call) *messages.Failure {
 }
 
 // onCallReplied notes that a session has replied to a call.
-func (r *registry) onCallReplied(c actor.Context, msg *contract.CallReplied) {
+func (r *registry) onCallReplied(msg *contract.CallReplied) {
 	reg := registrationOf(msg.Of)
 	r.calls.remove(msg.Call)
 	if msg.Call.Op.Head().Owner != nil {
-		r.disown(c, msg.Call)
+		r.disown(msg.Call)
 	}
 	reg.group.load.countReplied(msg, time.Now())
 	r.logReply(msg.Call, msg.Code)

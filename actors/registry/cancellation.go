@@ -33,20 +33,20 @@ type cancellations struct {
 // cancelQueue has the cancellations of a key that wait.
 type cancelQueue struct {
 	key   messages.Key
-	queue []func(actor.Context)
+	queue []func()
 }
 
 // cancelDue says that an interval of cancelPace is over.
 type cancelDue struct{}
 
 // add delivers a cancellation, or queues it.
-func (q *cancellations) add(c actor.Context, key messages.Key, cancel func(actor.Context)) {
+func (q *cancellations) add(key messages.Key, cancel func()) {
 	if q.timer == nil {
 		q.timer = contract.After(q.mailbox, cancelPace, &cancelDue{})
 	}
 	if q.used < cancelBurst && len(q.turns) == 0 {
 		q.used++
-		cancel(c)
+		cancel()
 		return
 	}
 	of := q.queues[key]
@@ -59,7 +59,7 @@ func (q *cancellations) add(c actor.Context, key messages.Key, cancel func(actor
 }
 
 // next removes the next cancellation. There must be one.
-func (q *cancellations) next() func(actor.Context) {
+func (q *cancellations) next() func() {
 	of := q.turns[0]
 	q.turns[0] = nil
 	q.turns = q.turns[1:]
@@ -74,7 +74,7 @@ func (q *cancellations) next() func(actor.Context) {
 }
 
 // onCancelDue delivers the next queued cancellations.
-func (r *registry) onCancelDue(c actor.Context) {
+func (r *registry) onCancelDue() {
 	q := &r.cancellations
 	q.timer, q.used = nil, 0
 	if len(q.turns) == 0 {
@@ -83,54 +83,54 @@ func (r *registry) onCancelDue(c actor.Context) {
 	}
 	q.timer = contract.After(q.mailbox, cancelPace, &cancelDue{})
 	for ; q.used < cancelBurst && len(q.turns) > 0; q.used++ {
-		q.next()(c)
+		q.next()()
 	}
 }
 
 // onCancel cancels the operations of a key that have an id. If there is none, it does nothing.
-func (r *registry) onCancel(c actor.Context, msg *messages.Cancel) {
+func (r *registry) onCancel(msg *messages.Cancel) {
 	if msg.ID == "" {
 		return
 	}
 	key := msg.Key.Normal()
 	if r.cancelIntercepted.named != nil {
-		r.cancelIntercepted.named(c, key, msg.ID)
+		r.cancelIntercepted.named(key, msg.ID)
 	}
 	e := r.entries[key]
 	if e == nil {
 		return
 	}
 	if e.current != nil {
-		r.cancelNamed(c, e.current, msg.ID)
+		r.cancelNamed(e.current, msg.ID)
 	}
 	for _, reg := range e.draining {
-		r.cancelNamed(c, reg, msg.ID)
+		r.cancelNamed(reg, msg.ID)
 	}
 }
 
 // cancelNamed cancels the calls of a session that have an id.
-func (r *registry) cancelNamed(c actor.Context, reg *registration, id string) {
+func (r *registry) cancelNamed(reg *registration, id string) {
 	for k := r.calls[callName{reg, id}]; k != nil; k = k.Named.Older {
 		if !k.Cancelled {
 			k.Cancelled = true
-			r.cancellations.add(c, reg.key, func(actor.Context) { cancelCall(k, "") })
+			r.cancellations.add(reg.key, func() { cancelCall(k, "") })
 		}
 	}
 }
 
 // onCancelScope cancels the operations of a scope.
-func (r *registry) onCancelScope(c actor.Context, cmd *messages.CancelScope) {
+func (r *registry) onCancelScope(cmd *messages.CancelScope, from *actor.PID) {
 	key := messages.Key{Scope: cmd.Scope}.Normal()
-	if !r.isValid(c, cmd, key.Validate()) {
+	if !r.isValid(cmd, from, key.Validate()) {
 		return
 	}
-	r.cancelScope(c, key.Scope, r.counters.Calls, "")
-	r.respond(c, &messages.Done{ID: cmd.ID})
+	r.cancelScope(key.Scope, r.counters.Calls, "")
+	r.respond(from, &messages.Done{ID: cmd.ID})
 }
 
 // cancelScope cancels the calls of a scope on all servers whose serial is at most upTo, and returns how
 // many had no reply.
-func (r *registry) cancelScope(c actor.Context, scope string, upTo uint64, detail string) (count int) {
+func (r *registry) cancelScope(scope string, upTo uint64, detail string) (count int) {
 	msg := &contract.CancelCalls{UpTo: upTo, Detail: detail}
 	for _, reg := range r.index.ofScope(scope) {
 		count += reg.outstanding
@@ -138,14 +138,14 @@ func (r *registry) cancelScope(c actor.Context, scope string, upTo uint64, detai
 		r.entries[reg.key].cancelledUpTo = upTo
 	}
 	if r.cancelIntercepted.scope != nil {
-		count += r.cancelIntercepted.scope(c, scope, upTo, detail)
+		count += r.cancelIntercepted.scope(scope, upTo, detail)
 	}
 	return count
 }
 
 // onCallsHandedBack accepts, for the successor of an evicted session, the calls that the
 // session has not run.
-func (r *registry) onCallsHandedBack(c actor.Context, msg *contract.CallsHandedBack) {
+func (r *registry) onCallsHandedBack(msg *contract.CallsHandedBack) {
 	reg := registrationOf(msg.Of)
 	reg.outstanding -= len(msg.Calls)
 	r.recount(reg)
@@ -156,11 +156,11 @@ func (r *registry) onCallsHandedBack(c actor.Context, msg *contract.CallsHandedB
 	for _, k := range msg.Calls {
 		r.calls.remove(k)
 		if k.Cancelled || upTo > 0 && k.Serial <= upTo {
-			r.reject(c, k, k.Failure(messages.CodeCancelled, ""))
+			r.reject(k, k.Failure(messages.CodeCancelled, ""))
 			continue
 		}
 		k.Kept = reg.drainedBy.Restart
-		r.accept(c, k)
+		r.accept(k)
 	}
 }
 

@@ -9,14 +9,14 @@ import (
 )
 
 // onCheck answers with the status of a key.
-func (r *registry) onCheck(c actor.Context, cmd *messages.Check) {
+func (r *registry) onCheck(cmd *messages.Check, from *actor.PID) {
 	key := cmd.Key.Normal()
-	if !r.isConfigured(c, cmd, key.Server) || !r.isValid(c, cmd, key.Validate()) {
+	if !r.isConfigured(cmd, from, key.Server) || !r.isValid(cmd, from, key.Validate()) {
 		return
 	}
 	status := r.status(key)
 	status.ID = cmd.ID
-	r.respond(c, status)
+	r.respond(from, status)
 }
 
 // status returns the status of a key whose server is configured.

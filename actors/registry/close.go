@@ -43,101 +43,101 @@ type closeCommand struct {
 const maxCleanups = 16
 
 // onControl handles the commands that are no operations.
-func (r *registry) onControl(c actor.Context, cmd messages.Command) {
+func (r *registry) onControl(cmd messages.Command, from *actor.PID) {
 	switch cmd := cmd.(type) {
 	case *messages.CloseSession:
-		r.onCloseSession(c, cmd)
+		r.onCloseSession(cmd, from)
 	case *messages.CloseScope:
-		r.onCloseScope(c, cmd)
+		r.onCloseScope(cmd, from)
 	case *messages.CloseServer:
-		if r.isConfigured(c, cmd, cmd.Server) && r.mayClose(c, cmd, &r.closings.wide) {
-			r.drainNext(c, r.newCloseCommand(c, cmd, func(k messages.Key) bool { return k.Server == cmd.Server }, contract.Drain{Now: cmd.Now}))
+		if r.isConfigured(cmd, from, cmd.Server) && r.mayClose(cmd, from, &r.closings.wide) {
+			r.drainNext(r.newCloseCommand(cmd, from, func(k messages.Key) bool { return k.Server == cmd.Server }, contract.Drain{Now: cmd.Now}))
 		}
 	case *messages.CloseMatching:
-		r.onCloseMatching(c, cmd)
+		r.onCloseMatching(cmd, from)
 	case *messages.CloseAll:
-		if r.mayClose(c, cmd, &r.closings.wide) {
-			r.drainNext(c, r.newCloseCommand(c, cmd, anyKey, contract.Drain{Now: cmd.Now}))
+		if r.mayClose(cmd, from, &r.closings.wide) {
+			r.drainNext(r.newCloseCommand(cmd, from, anyKey, contract.Drain{Now: cmd.Now}))
 		}
 	case *messages.Tail:
-		r.onTail(c, cmd)
+		r.onTail(cmd, from)
 	case *messages.Forget:
-		r.onForget(c, cmd)
+		r.onForget(cmd, from)
 	case *messages.Restart:
-		r.onRestart(c, cmd)
+		r.onRestart(cmd, from)
 	case *messages.CancelScope:
-		r.onCancelScope(c, cmd)
+		r.onCancelScope(cmd, from)
 	case *messages.Bind:
-		r.onBind(c, cmd)
+		r.onBind(cmd, from)
 	case *messages.Check:
-		r.onCheck(c, cmd)
+		r.onCheck(cmd, from)
 	case *messages.Inspect:
-		r.onInspect(c, cmd)
+		r.onInspect(cmd, from)
 	}
 }
 
 // onCloseSession closes the session of one key.
-func (r *registry) onCloseSession(c actor.Context, cmd *messages.CloseSession) {
+func (r *registry) onCloseSession(cmd *messages.CloseSession, from *actor.PID) {
 	key := cmd.Key.Normal()
-	if !r.isConfigured(c, cmd, key.Server) || !r.isValid(c, cmd, key.Validate()) || !r.mayClose(c, cmd, r.closings.of(key.Scope)) {
+	if !r.isConfigured(cmd, from, key.Server) || !r.isValid(cmd, from, key.Validate()) || !r.mayClose(cmd, from, r.closings.of(key.Scope)) {
 		return
 	}
-	closing := r.newCloseCommand(c, cmd, func(k messages.Key) bool { return k == key }, contract.Drain{Now: cmd.Now})
+	closing := r.newCloseCommand(cmd, from, func(k messages.Key) bool { return k == key }, contract.Drain{Now: cmd.Now})
 	r.closings.narrow(closing, key.Scope)
 	if e := r.entries[key]; e != nil {
 		for _, reg := range slices.Clone(e.draining) {
-			r.drainFor(c, closing, reg)
+			r.drainFor(closing, reg)
 		}
 		if e.current != nil {
-			r.drainFor(c, closing, e.current)
+			r.drainFor(closing, e.current)
 		}
 	}
-	r.continueClose(c, closing)
+	r.continueClose(closing)
 }
 
 // onCloseScope closes the sessions of a scope.
-func (r *registry) onCloseScope(c actor.Context, cmd *messages.CloseScope) {
+func (r *registry) onCloseScope(cmd *messages.CloseScope, from *actor.PID) {
 	key := messages.Key{Scope: cmd.Scope}.Normal()
-	if !r.isValid(c, cmd, key.Validate()) || !r.mayClose(c, cmd, r.closings.of(key.Scope)) {
+	if !r.isValid(cmd, from, key.Validate()) || !r.mayClose(cmd, from, r.closings.of(key.Scope)) {
 		return
 	}
-	closing := r.newCloseCommand(c, cmd, func(k messages.Key) bool { return k.Scope == key.Scope }, contract.Drain{Now: cmd.Now})
+	closing := r.newCloseCommand(cmd, from, func(k messages.Key) bool { return k.Scope == key.Scope }, contract.Drain{Now: cmd.Now})
 	r.closings.narrow(closing, key.Scope)
 	for _, reg := range r.index.ofScope(key.Scope) {
-		r.drainFor(c, closing, reg)
+		r.drainFor(closing, reg)
 	}
-	r.continueClose(c, closing)
+	r.continueClose(closing)
 }
 
 // onCloseMatching closes the sessions whose scope matches a pattern.
-func (r *registry) onCloseMatching(c actor.Context, cmd *messages.CloseMatching) {
-	if !r.isValid(c, cmd, cmd.Validate()) || cmd.Server != "" && !r.isConfigured(c, cmd, cmd.Server) || !r.mayClose(c, cmd, &r.closings.wide) {
+func (r *registry) onCloseMatching(cmd *messages.CloseMatching, from *actor.PID) {
+	if !r.isValid(cmd, from, cmd.Validate()) || cmd.Server != "" && !r.isConfigured(cmd, from, cmd.Server) || !r.mayClose(cmd, from, &r.closings.wide) {
 		return
 	}
 	pattern := *cmd // the caller may change it
-	r.drainNext(c, r.newCloseCommand(c, cmd, pattern.Matches, contract.Drain{Now: cmd.Now}))
+	r.drainNext(r.newCloseCommand(cmd, from, pattern.Matches, contract.Drain{Now: cmd.Now}))
 }
 
 // isValid reports whether a command is valid, and rejects it otherwise.
-func (r *registry) isValid(c actor.Context, cmd messages.Command, err error) bool {
+func (r *registry) isValid(cmd messages.Command, from *actor.PID, err error) bool {
 	if err != nil {
-		r.respond(c, messages.NewFailure(cmd, messages.CodeInvalid, err.Error()))
+		r.respond(from, messages.NewFailure(cmd, messages.CodeInvalid, err.Error()))
 	}
 	return err == nil
 }
 
 // isConfigured reports whether a server is configured, and rejects the command otherwise.
-func (r *registry) isConfigured(c actor.Context, cmd messages.Command, server string) bool {
+func (r *registry) isConfigured(cmd messages.Command, from *actor.PID, server string) bool {
 	if r.servers[server] == nil {
-		r.respond(c, messages.NewFailure(cmd, messages.CodeUnknownServer, r.noServer(server)))
+		r.respond(from, messages.NewFailure(cmd, messages.CodeUnknownServer, r.noServer(server)))
 	}
 	return r.servers[server] != nil
 }
 
 // isRunning reports whether the supervisor is not stopping, and rejects the command otherwise.
-func (r *registry) isRunning(c actor.Context, cmd messages.Command) bool {
+func (r *registry) isRunning(cmd messages.Command, from *actor.PID) bool {
 	if r.stopping {
-		r.respond(c, messages.NewFailure(cmd, messages.CodeDraining, "the supervisor is stopping"))
+		r.respond(from, messages.NewFailure(cmd, messages.CodeDraining, "the supervisor is stopping"))
 	}
 	return !r.stopping
 }
@@ -146,9 +146,9 @@ func (r *registry) isRunning(c actor.Context, cmd messages.Command) bool {
 func anyKey(messages.Key) bool { return true }
 
 // newCloseCommand starts a close command.
-func (r *registry) newCloseCommand(c actor.Context, cmd messages.Command, match func(messages.Key) bool, how contract.Drain) *closeCommand {
+func (r *registry) newCloseCommand(cmd messages.Command, from *actor.PID, match func(messages.Key) bool, how contract.Drain) *closeCommand {
 	closing := &closeCommand{
-		reply: &messages.Closed{ID: cmd.RequestID()}, caller: c.Sender(), match: match, drain: how, upTo: r.index.serial,
+		reply: &messages.Closed{ID: cmd.RequestID()}, caller: from, match: match, drain: how, upTo: r.index.serial,
 		waiting: map[*registration]struct{}{}, begun: map[messages.Key]bool{},
 	}
 	closing.cursors = r.index.firstOfServers(serversOf(cmd, match))
@@ -158,7 +158,7 @@ func (r *registry) newCloseCommand(c actor.Context, cmd messages.Command, match 
 	r.closings.add(closing)
 	if r.cfg.Store != nil && !how.Leave {
 		closing.listingStore = true
-		r.listStore(c, closing)
+		r.listStore(closing)
 	}
 	return closing
 }
@@ -183,7 +183,7 @@ func serversOf(cmd messages.Command, match func(messages.Key) bool) func(server 
 }
 
 // drainNext drains the next sessions of a close command, at most WalkStep of them.
-func (r *registry) drainNext(c actor.Context, closing *closeCommand) {
+func (r *registry) drainNext(closing *closeCommand) {
 	for n := 0; n < contract.WalkStep && len(closing.cursors) > 0 && !closing.replied; n++ {
 		last := len(closing.cursors) - 1
 		reg := closing.cursors[last]
@@ -193,23 +193,23 @@ func (r *registry) drainNext(c actor.Context, closing *closeCommand) {
 		}
 		closing.cursors[last] = reg.newer
 		if reg.state() != "" && closing.match(reg.key) {
-			r.drainFor(c, closing, reg)
+			r.drainFor(closing, reg)
 		}
 	}
 	if len(closing.cursors) > 0 && !closing.replied {
 		r.mailbox.PostUserMessage(&closeStepDue{closing})
 		return
 	}
-	r.continueClose(c, closing)
+	r.continueClose(closing)
 }
 
 // drains reports whether there may be sessions that were not told to drain.
 func (closing *closeCommand) drains() bool { return len(closing.cursors) > 0 || closing.scopes }
 
 // drainFor drains a session for a close command.
-func (r *registry) drainFor(c actor.Context, closing *closeCommand, reg *registration) {
+func (r *registry) drainFor(closing *closeCommand, reg *registration) {
 	if closing.replied {
-		r.drain(c, reg, closing.drain)
+		r.drain(reg, closing.drain)
 		return
 	}
 	if _, ok := closing.waiting[reg]; !ok {
@@ -218,13 +218,13 @@ func (r *registry) drainFor(c actor.Context, closing *closeCommand, reg *registr
 		if reg.Cleanup {
 			closing.cleanups++
 		}
-		r.drain(c, reg, closing.drain)
+		r.drain(reg, closing.drain)
 	}
 }
 
 // continueClose closes the leftovers of a close command, once all of its sessions were
 // told to drain, and replies if nothing is left to wait for.
-func (r *registry) continueClose(c actor.Context, closing *closeCommand) {
+func (r *registry) continueClose(closing *closeCommand) {
 	for n := 0; !closing.drains() && closing.cleanups < maxCleanups && !closing.replied; n++ {
 		key, more := closing.nextLeftover()
 		if !more {
@@ -235,13 +235,13 @@ func (r *registry) continueClose(c actor.Context, closing *closeCommand) {
 			return
 		}
 		if _, left := closing.leftovers[key]; left || r.entries[key] == nil {
-			r.cleanUp(c, closing, key)
+			r.cleanUp(closing, key)
 		}
 		if len(closing.stored) > 0 && closing.stored[0] == key {
 			closing.stored = closing.stored[1:]
 		}
 	}
-	r.replyIfDone(c, closing)
+	r.replyIfDone(closing)
 }
 
 // nextLeftover returns the next key that may have leftovers.
@@ -259,7 +259,7 @@ func (closing *closeCommand) nextLeftover() (key messages.Key, more bool) {
 
 // cleanUp closes the leftovers of a key for a close command, unless the command has already done so. If another member of
 // the cluster has got the key, it may have resumed them from the store: they are kept, unless none of them can be resumed.
-func (r *registry) cleanUp(c actor.Context, closing *closeCommand, key messages.Key) {
+func (r *registry) cleanUp(closing *closeCommand, key messages.Key) {
 	left, foreign := closing.leftovers[key], !closing.drain.Moves && !r.owns(key)
 	if foreign && (len(left) == 0 || slices.ContainsFunc(left, contract.Leftover.IsResumable)) {
 		r.keepLeftovers(closing, key)
@@ -270,7 +270,7 @@ func (r *registry) cleanUp(c actor.Context, closing *closeCommand, key messages.
 		return
 	}
 	closing.begun[key] = true
-	r.drainFor(c, closing, r.startCleanup(c, key, left, closing.drain.Leave || foreign))
+	r.drainFor(closing, r.startCleanup(key, left, closing.drain.Leave || foreign))
 }
 
 // keepLeftovers keeps the leftovers of a key for the next close command.
@@ -284,14 +284,14 @@ func (r *registry) keepLeftovers(closing *closeCommand, key messages.Key) {
 
 // startCleanup spawns a session actor that closes leftovers of a key, and the MCP session in the store unless that is to
 // be left. The next session of the key waits for it.
-func (r *registry) startCleanup(c actor.Context, key messages.Key, left []contract.Leftover, leave bool) *registration {
+func (r *registry) startCleanup(key messages.Key, left []contract.Leftover, leave bool) *registration {
 	e := r.entry(key)
 	srv := r.servers[key.Server]
 	if srv == nil {
 		srv = r.newServer(mcpbridge.Server{Name: key.Server}, "")
 	}
 	reg := &registration{key: key, server: srv, Session: admission.Session{Draining: true, Cleanup: true}, drainedBy: contract.Drain{Leave: leave}, leftovers: left}
-	r.start(c, reg, session.Spec{Generation: e.generation, Cleanup: &session.Cleanup{Leftovers: left, Leave: leave}})
+	r.start(reg, session.Spec{Generation: e.generation, Cleanup: &session.Cleanup{Leftovers: left, Leave: leave}})
 	if r.servers[key.Server] != srv {
 		r.gate.Remove(srv.turns) // when this session has left
 	}
@@ -301,7 +301,7 @@ func (r *registry) startCleanup(c actor.Context, key messages.Key, left []contra
 }
 
 // replyIfDone replies to a close command if nothing is left to wait for.
-func (r *registry) replyIfDone(c actor.Context, closing *closeCommand) {
+func (r *registry) replyIfDone(closing *closeCommand) {
 	if closing.replied || closing.listingStore || closing.drains() || len(closing.waiting)+len(closing.leftovers)+len(closing.stored) > 0 {
 		return
 	}
@@ -319,7 +319,7 @@ func (r *registry) replyIfDone(c actor.Context, closing *closeCommand) {
 
 // onCloseDue replies to a close command that takes too long. Leftovers whose closing has
 // not begun are kept for the next command.
-func (r *registry) onCloseDue(c actor.Context, closing *closeCommand) {
+func (r *registry) onCloseDue(closing *closeCommand) {
 	if closing.replied {
 		return
 	}
@@ -338,5 +338,5 @@ func (r *registry) onCloseDue(c actor.Context, closing *closeCommand) {
 		}
 	}
 	closing.waiting, closing.leftovers, closing.stored, closing.cursors, closing.scopes, closing.listingStore = nil, nil, nil, nil, false, false
-	r.replyIfDone(c, closing)
+	r.replyIfDone(closing)
 }

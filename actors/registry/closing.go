@@ -64,9 +64,9 @@ func (s *closings) remove(closing *closeCommand) {
 }
 
 // mayClose reports whether another close command can be accepted, and rejects it otherwise.
-func (r *registry) mayClose(c actor.Context, cmd messages.Command, of *ring.Ring[*closeCommand]) bool {
+func (r *registry) mayClose(cmd messages.Command, from *actor.PID, of *ring.Ring[*closeCommand]) bool {
 	if of.Count >= maxClosing {
-		r.respond(c, messages.NewFailure(cmd, messages.CodeBusy, "too many close commands have no reply yet"))
+		r.respond(from, messages.NewFailure(cmd, messages.CodeBusy, "too many close commands have no reply yet"))
 		return false
 	}
 	return true
@@ -75,26 +75,26 @@ func (r *registry) mayClose(c actor.Context, cmd messages.Command, of *ring.Ring
 // applyPendingCloses applies the close commands that came before a call to the key of the
 // call: a session that they have not reached is drained, and leftovers are closed before
 // the session of the call opens.
-func (r *registry) applyPendingCloses(c actor.Context, key messages.Key) {
+func (r *registry) applyPendingCloses(key messages.Key) {
 	for closing := range r.closings.wide.All() {
-		r.applyPendingClose(c, closing, key)
+		r.applyPendingClose(closing, key)
 	}
 	for closing := range r.closings.of(key.Scope).All() {
-		r.applyPendingClose(c, closing, key)
+		r.applyPendingClose(closing, key)
 	}
 }
 
 // applyPendingClose applies one of them.
-func (r *registry) applyPendingClose(c actor.Context, closing *closeCommand, key messages.Key) {
+func (r *registry) applyPendingClose(closing *closeCommand, key messages.Key) {
 	if closing.replied || !closing.match(key) {
 		return
 	}
 	e := r.entries[key]
 	if e != nil && e.current != nil && closing.drains() && e.current.serial <= closing.upTo {
-		r.drainFor(c, closing, e.current)
+		r.drainFor(closing, e.current)
 	}
 	_, left := closing.leftovers[key]
 	if left || e == nil && (closing.listingStore || len(closing.stored) > 0) {
-		r.cleanUp(c, closing, key)
+		r.cleanUp(closing, key)
 	}
 }

@@ -11,13 +11,13 @@ import (
 )
 
 // onCluster replaces the cluster.
-func (r *registry) onCluster(c actor.Context, msg *protocol.Cluster) {
+func (r *registry) onCluster(msg *protocol.Cluster) {
 	r.cluster = *msg
-	r.tellTimeouts(c)
+	r.tellTimeouts()
 }
 
 // tellTimeouts tells the node the timeouts of the servers, if there is one.
-func (r *registry) tellTimeouts(c actor.Context) {
+func (r *registry) tellTimeouts() {
 	if r.cluster.HandBack == nil {
 		return
 	}
@@ -34,12 +34,12 @@ func (r *registry) owns(key messages.Key) bool { return r.cluster.Owns == nil ||
 
 // handBack sends a call whose key another member owns, or which asks another member for a list, to the cluster, and
 // reports whether it has done so. The call has left the registry then.
-func (r *registry) handBack(c actor.Context, k *contract.Call) bool {
+func (r *registry) handBack(k *contract.Call) bool {
 	if k.List == (messages.Key{}) && r.owns(k.Key) {
 		return false
 	}
 	if _, is := k.Op.(*contract.Reopen); is {
-		r.reject(c, k, k.Failure(messages.CodeClosed, "another member of the cluster runs the session"))
+		r.reject(k, k.Failure(messages.CodeClosed, "another member of the cluster runs the session"))
 		return true
 	}
 	h := *k.Op.Head()
@@ -48,14 +48,14 @@ func (r *registry) handBack(c actor.Context, k *contract.Call) bool {
 	if k.Lost != nil {
 		back.MayHaveRun, back.Detail = true, k.Lost.ForCaller()
 	}
-	r.disown(c, k)
+	r.disown(k)
 	r.cfg.Post.Send(r.cluster.HandBack, back)
 	return true
 }
 
 // onRelease drains the sessions of the keys that match.
-func (r *registry) onRelease(c actor.Context, msg *protocol.Release) {
+func (r *registry) onRelease(msg *protocol.Release, from *actor.PID) {
 	how := contract.Drain{Evict: true, Restart: true, Moves: true, Now: msg.Now, Leave: msg.Leave && r.cfg.Store != nil}
 	every := &messages.CloseMatching{} // its keys may be on all servers
-	r.drainNext(c, r.newCloseCommand(c, every, msg.Match, how))
+	r.drainNext(r.newCloseCommand(every, from, msg.Match, how))
 }

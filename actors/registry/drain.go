@@ -11,7 +11,7 @@ import (
 
 // drain takes a session out of use and tells it to drain. A session that drains can be
 // told once more, to close sooner.
-func (r *registry) drain(c actor.Context, reg *registration, how contract.Drain) {
+func (r *registry) drain(reg *registration, how contract.Drain) {
 	if before := reg.drainedBy; reg.Draining {
 		switch {
 		case !before.Evict && !before.Leave: // it is closed for good
@@ -43,21 +43,21 @@ func (r *registry) takeOutOfUse(reg *registration) {
 }
 
 // onSessionClosed stops the actor of a session that is closed.
-func (r *registry) onSessionClosed(c actor.Context, msg *contract.SessionClosed) {
+func (r *registry) onSessionClosed(msg *contract.SessionClosed) {
 	if reg := registrationOf(msg.Of); r.registrations[reg.pid.Id] == reg {
 		reg.mailbox.PostSystemMessage(&actor.Stop{})
 		if msg.CleanedUp > 0 {
 			r.serverUp(reg)
 		}
-		r.handSettingsOver(c, msg)
-		r.finishSession(c, msg)
+		r.handSettingsOver(msg)
+		r.finishSession(msg)
 	}
 }
 
 // onTerminated removes a session whose actor was stopped by other code, or what belongs to an
 // owner that has terminated.
-func (r *registry) onTerminated(c actor.Context, msg *actor.Terminated) {
-	if strings.HasPrefix(msg.Who.Id, c.Self().Id+"/session") {
+func (r *registry) onTerminated(msg *actor.Terminated) {
+	if strings.HasPrefix(msg.Who.Id, r.self.Id+"/session") {
 		r.children--
 		defer r.stopIfEmpty()
 	}
@@ -65,13 +65,13 @@ func (r *registry) onTerminated(c actor.Context, msg *actor.Terminated) {
 		if !reg.Draining {
 			r.takeOutOfUse(reg)
 		}
-		r.finishSession(c, &contract.SessionClosed{Of: reg, Leftovers: reg.leftovers})
+		r.finishSession(&contract.SessionClosed{Of: reg, Leftovers: reg.leftovers})
 	}
-	r.onOwnerTerminated(c, msg.Who)
+	r.onOwnerTerminated(msg.Who)
 }
 
 // finishSession removes a session that is closed, and continues what waits for it.
-func (r *registry) finishSession(c actor.Context, msg *contract.SessionClosed) {
+func (r *registry) finishSession(msg *contract.SessionClosed) {
 	reg, left, closed := registrationOf(msg.Of), msg.Leftovers, msg.CleanedUp
 	reg.endLife()
 	event := &messages.SessionClosed{Stamp: r.stamp(reg), Lifetime: msg.Lifetime}
@@ -87,9 +87,9 @@ func (r *registry) finishSession(c actor.Context, msg *contract.SessionClosed) {
 		}
 	}
 	if r.cfg.Store != nil && !reg.wasOpen && !reg.Cleanup && !reg.drainedBy.Leave {
-		r.closeRecord(c, reg)
+		r.closeRecord(reg)
 	}
-	r.remove(c, reg)
+	r.remove(reg)
 	for _, closing := range reg.closeCommands {
 		if closing.replied {
 			continue
@@ -105,7 +105,7 @@ func (r *registry) finishSession(c actor.Context, msg *contract.SessionClosed) {
 		for _, one := range left {
 			closing.reply.Left = append(closing.reply.Left, messages.Left{Key: reg.key, Reason: one.Reason})
 		}
-		r.continueClose(c, closing)
+		r.continueClose(closing)
 	}
 	reg.closeCommands = nil
 	r.stopIfEmpty()
@@ -113,14 +113,14 @@ func (r *registry) finishSession(c actor.Context, msg *contract.SessionClosed) {
 
 // closeRecord has the MCP session in the store closed of a key whose session was closed or restarted before it could
 // resume it.
-func (r *registry) closeRecord(c actor.Context, reg *registration) {
+func (r *registry) closeRecord(reg *registration) {
 	for _, closing := range reg.closeCommands {
 		if !closing.replied && !closing.drain.Leave {
-			r.cleanUp(c, closing, reg.key)
+			r.cleanUp(closing, reg.key)
 			return
 		}
 	}
 	if reg.drainedBy.Restart && !reg.drainedBy.Moves && r.owns(reg.key) {
-		r.startCleanup(c, reg.key, nil, false)
+		r.startCleanup(reg.key, nil, false)
 	}
 }

@@ -1,14 +1,12 @@
 package registry
 
 import (
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // onNotified publishes a notification, and sends it to the subscribers.
-func (r *registry) onNotified(c actor.Context, msg *contract.Notified) {
+func (r *registry) onNotified(msg *contract.Notified) {
 	msg.Heard.Remove()
 	contract.About(r.cfg.Logger.Debug(), registrationOf(msg.Of).key, registrationOf(msg.Of).generation).Type("notification", msg.Note).Msg("notification received")
 	r.noteChange(registrationOf(msg.Of), msg.Note)

@@ -5,25 +5,23 @@ import (
 	"slices"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // evict drains a session to free its slot, or because it is idle.
-func (r *registry) evict(c actor.Context, reg *registration, reason messages.EvictReason) {
+func (r *registry) evict(reg *registration, reason messages.EvictReason) {
 	if reg.wasOpen {
 		r.counters.Evicted++
 		r.publish(&messages.SessionEvicted{Stamp: r.stamp(reg), Reason: reason})
 	}
-	r.drain(c, reg, contract.Drain{Evict: true})
+	r.drain(reg, contract.Drain{Evict: true})
 }
 
 // onIdleDue evicts the sessions that have not been used for the idle timeout of their
 // server.
-func (r *registry) onIdleDue(c actor.Context) {
+func (r *registry) onIdleDue() {
 	r.stopIdleTimer()
 	now := time.Now()
 	next := time.Duration(-1)
@@ -42,7 +40,7 @@ func (r *registry) onIdleDue(c actor.Context) {
 					}
 					break
 				}
-				r.evict(c, reg, messages.EvictIdle)
+				r.evict(reg, messages.EvictIdle)
 			}
 		}
 	}

@@ -42,7 +42,7 @@ func (r *registry) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, pid *
 const maxBugs = 5
 
 // onFaulted decides about the fault of a session.
-func (r *registry) onFaulted(c actor.Context, msg *contract.Faulted) {
+func (r *registry) onFaulted(msg *contract.Faulted) {
 	reg, f, now := registrationOf(msg.Of), msg.Fault, time.Now()
 	took := now.Sub(reg.DialedAt)
 	reg.wantsDial = false
@@ -51,8 +51,8 @@ func (r *registry) onFaulted(c actor.Context, msg *contract.Faulted) {
 		return
 	}
 	r.setState(reg, messages.StateWaiting)
-	r.countFault(c, reg, f)
-	if f.Dialing && r.attributeToServer(c, reg, f, took, now) {
+	r.countFault(reg, f)
+	if f.Dialing && r.attributeToServer(reg, f, took, now) {
 		return
 	}
 	d := r.decide(reg, f, now)
@@ -75,7 +75,7 @@ func (r *registry) onFaulted(c actor.Context, msg *contract.Faulted) {
 // attributeToServer reports whether a dial failed because the server is down, and then
 // sends the directive. The calls continue to wait, unless FailFast is set, or this was the
 // first dial of the session and it took the whole ConnectTimeout.
-func (r *registry) attributeToServer(c actor.Context, reg *registration, f *actors.Fault, took time.Duration, now time.Time) bool {
+func (r *registry) attributeToServer(reg *registration, f *actors.Fault, took time.Duration, now time.Time) bool {
 	srv, ep, e := reg.server, reg.Place.Endpoint, f.Cause
 	if !reg.addressed || !ep.ShowsDown(e) {
 		switch {
@@ -102,7 +102,7 @@ func (r *registry) attributeToServer(c actor.Context, reg *registration, f *acto
 		if !before {
 			contract.Span(r.cfg.Logger.Warn().Str("server", srv.Name).Str("err", ep.Cause.Error()), "delay", ep.Next.Sub(now)).Msg("server is down")
 			if r.cfg.FailFast {
-				r.sendServerDownToAll(c, ep)
+				r.sendServerDownToAll(ep)
 			}
 		}
 	}
@@ -150,7 +150,7 @@ func (r *registry) decide(reg *registration, f *actors.Fault, now time.Time) (d 
 }
 
 // countFault counts and publishes the fault of a session that was open.
-func (r *registry) countFault(c actor.Context, reg *registration, f *actors.Fault) {
+func (r *registry) countFault(reg *registration, f *actors.Fault) {
 	switch {
 	case f.Dialing:
 	case f.Class == mcpbridge.Expired:
@@ -173,10 +173,10 @@ func (r *registry) serverUp(reg *registration) {
 
 // sendServerDownToAll fails the waiting calls of all sessions that are queued for an
 // endpoint.
-func (r *registry) sendServerDownToAll(c actor.Context, ep *admission.Endpoint) {
-	r.beginWalk(c, &walk{
-		done: func(actor.Context) {},
-		visit: func(_ actor.Context, reg *registration) {
+func (r *registry) sendServerDownToAll(ep *admission.Endpoint) {
+	r.beginWalk(&walk{
+		done: func() {},
+		visit: func(reg *registration) {
 			if reg.Queued() && reg.Place.Endpoint == ep && ep.Down {
 				r.sendServerDown(reg)
 			}

@@ -11,8 +11,8 @@ import (
 )
 
 // onForget forgets what is known of a server, and of its sessions in steps.
-func (r *registry) onForget(c actor.Context, cmd *messages.Forget) {
-	if !r.isConfigured(c, cmd, cmd.Server) {
+func (r *registry) onForget(cmd *messages.Forget, from *actor.PID) {
+	if !r.isConfigured(cmd, from, cmd.Server) {
 		return
 	}
 	r.cfg.Logger.Info().Str("server", cmd.Server).Msg("server forgotten")
@@ -22,16 +22,15 @@ func (r *registry) onForget(c actor.Context, cmd *messages.Forget) {
 	srv := r.servers[cmd.Server]
 	forgotten := map[*admission.Place]bool{srv.turns.Home: true}
 	r.gate.Forget(srv.turns.Home)
-	caller := c.Sender()
-	r.beginWalk(c, &walk{
-		cmd: cmd, caller: caller, done: func(actor.Context) { r.cfg.Post.Send(caller, &messages.Done{ID: cmd.ID}) },
-		visit: func(c actor.Context, reg *registration) {
+	r.beginWalk(&walk{
+		cmd: cmd, caller: from, done: func() { r.cfg.Post.Send(from, &messages.Done{ID: cmd.ID}) },
+		visit: func(reg *registration) {
 			if reg.server == srv && !forgotten[reg.Place] {
 				forgotten[reg.Place] = true
 				r.gate.Forget(reg.Place)
 			}
 			if !reg.Draining {
-				r.forgetFaults(c, reg)
+				r.forgetFaults(reg)
 			}
 		},
 	}, func(server string) bool { return server == cmd.Server })
@@ -39,7 +38,7 @@ func (r *registry) onForget(c actor.Context, cmd *messages.Forget) {
 
 // forgetFaults forgets the faults of a session. If it waits for the end of its backoff, it
 // is queued at once.
-func (r *registry) forgetFaults(c actor.Context, reg *registration) {
+func (r *registry) forgetFaults(reg *registration) {
 	reg.decider, reg.cause, reg.failedDials = nil, nil, 0
 	reg.notBefore, reg.breakerUntil = time.Time{}, time.Time{}
 	reg.stopBackoffTimer()
@@ -47,5 +46,5 @@ func (r *registry) forgetFaults(c actor.Context, reg *registration) {
 		r.setState(reg, messages.StateWaiting)
 	}
 	reg.send(&contract.Forget{})
-	r.advance(c, reg)
+	r.advance(reg)
 }

@@ -58,9 +58,9 @@ type inspections struct {
 
 // onInspect answers with a snapshot. One with more sessions than a step may handle is put together in
 // steps.
-func (r *registry) onInspect(c actor.Context, cmd *messages.Inspect) {
+func (r *registry) onInspect(cmd *messages.Inspect, from *actor.PID) {
 	of := inspected{cmd.Server, cmd.Scope, cmd.State, cmp.Or(cmd.Limit, messages.DefaultInspectLimit)}
-	who := asker{cmd.ID, c.Sender()}
+	who := asker{cmd.ID, from}
 	if r.inspections.current == nil {
 		r.inspections.current = &listing{of: of, askers: []asker{who}}
 		r.beginListing(r.inspections.current)
@@ -73,7 +73,7 @@ func (r *registry) onInspect(c actor.Context, cmd *messages.Inspect) {
 		}
 	}
 	if len(r.inspections.waiting) == maxSelected {
-		r.respond(c, messages.NewFailure(cmd, messages.CodeBusy, "too many snapshots are being put together"))
+		r.respond(from, messages.NewFailure(cmd, messages.CodeBusy, "too many snapshots are being put together"))
 		return
 	}
 	r.inspections.waiting = append(r.inspections.waiting, &listing{of: of, askers: []asker{who}})
@@ -107,13 +107,13 @@ func (r *registry) beginListing(l *listing) {
 		l.limit = snap.Total
 	}
 	if l.walks = l.limit > maxSelected && l.of.scope == ""; l.walks {
-		r.beginWalk(nil, &walk{
-			visit: func(_ actor.Context, reg *registration) {
+		r.beginWalk(&walk{
+			visit: func(reg *registration) {
 				if l.of.state == "" || reg.state() == l.of.state {
 					l.take(reg, r.cfg.Name)
 				}
 			},
-			done: func(actor.Context) { r.endListing(l) },
+			done: func() { r.endListing(l) },
 		}, func(server string) bool { return l.of.server == "" || l.of.server == server })
 		return
 	}

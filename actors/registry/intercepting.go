@@ -71,57 +71,58 @@ func newIntercepting(r *registry) *intercepting {
 
 // Receive does what that of the registry does.
 func (f *intercepting) Receive(c actor.Context) {
-	defer f.recoverBug(c)
-	f.handle(c)
-	f.admit(c)
+	defer f.recoverBug(c.Message(), c.Sender())
+	if _, is := c.Message().(*actor.Started); is {
+		f.onStarted(c)
+	}
+	f.handle(c.Message(), c.Sender())
+	f.admit()
 }
 
 // handle handles operations and the messages of interceptors, and gives the rest to the
 // registry.
-func (f *intercepting) handle(c actor.Context) {
-	msg := c.Message()
+func (f *intercepting) handle(msg any, from *actor.PID) {
 	if cmd, ok := protocol.AsPointer[messages.Command](msg); ok && !protocol.IsForeign(cmd) {
 		msg = cmd
 	}
 	switch msg := msg.(type) {
-	case *actor.Started:
-		f.onStarted(c)
 	case *actor.Stopped:
-		f.onStopped(c)
+		f.onStopped(msg)
 	case messages.Operation:
-		if !f.isForeign(c, msg) {
-			f.onOperation(c, f.newCall(c, msg))
+		if !f.isForeign(msg, from) {
+			f.onOperation(f.newCall(msg, from))
 		}
 	case *protocol.ClientCall:
-		if !f.isForeign(c, msg.Op) {
-			f.onOperation(c, f.newClientCall(c, msg))
+		if !f.isForeign(msg.Op, from) {
+			f.onOperation(f.newClientCall(msg, from))
 		}
 	case *protocol.ResentCall:
-		f.onResentCall(c, msg)
+		f.onResentCall(msg, from)
 	case *listAsked:
 		f.onListAsked(msg)
 	case *listReturned:
 		f.onListReturned(msg)
 	case *protocol.Stop:
-		f.onStop(c)
+		f.onStop(msg)
 	case *passedOn:
-		f.onPassedOn(c, msg)
+		f.onPassedOn(msg)
 	case *withdrawn:
-		f.onWithdrawn(c, msg.call)
+		f.onWithdrawn(msg.call)
 	case *intercepted:
-		f.onIntercepted(c, msg)
+		f.onIntercepted(msg)
 	case *interceptionDue:
-		f.onInterceptionDue(c, msg.of)
+		f.onInterceptionDue(msg.of)
 	case *stopDue:
-		f.onStopDue(c)
+		f.onStopDue()
 	default:
-		f.registry.handle(c)
+		f.registry.handle(msg, from)
 	}
 }
 
 // onStarted makes the Runner of the interceptors. If one of them panics, no operation
 // passes.
 func (f *intercepting) onStarted(c actor.Context) {
+	f.self, f.spawn = c.Self(), func(props *actor.Props) *actor.PID { return c.SpawnPrefix(props, "session") }
 	f.run = func(context.Context, messages.Operation) (messages.Result, error) {
 		return nil, errors.New("an interceptor panicked when the supervisor started")
 	}
@@ -131,41 +132,41 @@ func (f *intercepting) onStarted(c actor.Context) {
 
 // onOperation runs an operation through the interceptors. Operations that the registry
 // rejects without a session go to the registry at once, and so do all that nothing intercepts.
-func (f *intercepting) onOperation(c actor.Context, k *contract.Call) {
+func (f *intercepting) onOperation(k *contract.Call) {
 	limits := f.limits(k.Key.Server)
 	asks, _ := contract.AsksCatalogue(k.Op)
 	switch waiting := f.waiting + f.unpassed; {
 	case len(f.cfg.Interceptors) == 0 && !asks, malformed(k) != nil || f.stopping || !time.Now().Before(k.Deadline) || f.orphaned(k) != nil:
-		f.accept(c, k)
-	case k.List == (messages.Key{}) && f.handBack(c, k): // the interceptors of the member that owns the key run
+		f.accept(k)
+	case k.List == (messages.Key{}) && f.handBack(k): // the interceptors of the member that owns the key run
 	case waiting >= f.cfg.MaxWaitingTotal:
-		f.respond(c, k.Failure(messages.CodeBusy, fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", waiting)))
+		f.respond(k.Caller, k.Failure(messages.CodeBusy, fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", waiting)))
 	case f.interceptions.count[k.Key] >= limits.MaxInFlight+limits.MaxWaiting:
-		f.respond(c, k.Failure(messages.CodeBusy, "too many operations of this session are with the interceptors (MaxInFlight, MaxWaiting)"))
+		f.respond(k.Caller, k.Failure(messages.CodeBusy, "too many operations of this session are with the interceptors (MaxInFlight, MaxWaiting)"))
 	default:
-		f.intercept(c, k)
+		f.intercept(k)
 	}
 }
 
 // onResentCall runs an operation of another member through the interceptors, unless it has passed
 // them there. If that asks for a list, the lister runs it.
-func (f *intercepting) onResentCall(c actor.Context, msg *protocol.ResentCall) {
+func (f *intercepting) onResentCall(msg *protocol.ResentCall, from *actor.PID) {
 	switch {
-	case f.isForeign(c, msg.Op):
+	case f.isForeign(msg.Op, from):
 	case msg.Intercepted && msg.List == (messages.Key{}):
-		f.accept(c, f.newResentCall(c, msg))
+		f.accept(f.newResentCall(msg, from))
 	default:
-		f.onOperation(c, f.newResentCall(c, msg))
+		f.onOperation(f.newResentCall(msg, from))
 	}
 }
 
 // intercept runs the interceptors around a call.
-func (f *intercepting) intercept(c actor.Context, k *contract.Call) {
+func (f *intercepting) intercept(k *contract.Call) {
 	ctx, cancel := context.WithDeadline(context.Background(), k.Deadline)
 	i := &interception{Call: k, cancel: cancel}
 	i.timer = contract.After(f.mailbox, time.Until(k.Deadline)+overtime, &interceptionDue{i})
 	f.interceptions.add(i)
-	f.own(c, k, func(c actor.Context) { f.cancelOne(c, i, ownerTerminated) })
+	f.own(k, func() { f.cancelOne(i, ownerTerminated) })
 	f.unpassed++
 	f.pending++
 
@@ -180,7 +181,7 @@ func (f *intercepting) intercept(c actor.Context, k *contract.Call) {
 
 // onPassedOn gives the registry a call that interceptors have passed on, unless the caller
 // has its reply already.
-func (f *intercepting) onPassedOn(c actor.Context, msg *passedOn) {
+func (f *intercepting) onPassedOn(msg *passedOn) {
 	if !f.interceptions.has(msg.of) || msg.of.cancelled {
 		f.cfg.Post.Send(msg.call.Caller, msg.call.Failure(messages.CodeCancelled, "the operation was cancelled"))
 		return
@@ -189,11 +190,11 @@ func (f *intercepting) onPassedOn(c actor.Context, msg *passedOn) {
 		msg.of.passesOn = true
 		f.unpassed--
 	}
-	f.accept(c, msg.call)
+	f.accept(msg.call)
 }
 
 // onWithdrawn cancels a call that was passed on, also if it was handed back since.
-func (f *intercepting) onWithdrawn(c actor.Context, k *contract.Call) {
+func (f *intercepting) onWithdrawn(k *contract.Call) {
 	cancelCall(k, "")
 	if !f.owns(k.Key) && k.Op.RequestID() != "" {
 		f.cfg.Post.Send(f.cluster.HandBack, &protocol.Withdrawn{Cancel: &messages.Cancel{Key: k.Key, ID: k.Op.RequestID()}})
@@ -201,23 +202,23 @@ func (f *intercepting) onWithdrawn(c actor.Context, k *contract.Call) {
 }
 
 // onIntercepted answers an operation with what its interceptors returned.
-func (f *intercepting) onIntercepted(c actor.Context, msg *intercepted) {
+func (f *intercepting) onIntercepted(msg *intercepted) {
 	if failure, ok := msg.reply.(*messages.Failure); ok && msg.own {
 		failure.MayHaveRun = msg.of.mayHaveRun()
 	}
-	f.reply(c, msg.of, msg.reply)
+	f.reply(msg.of, msg.reply)
 }
 
 // cancelNamed cancels the operations of an id that run through the interceptors.
-func (f *intercepting) cancelNamed(c actor.Context, key messages.Key, id string) {
+func (f *intercepting) cancelNamed(key messages.Key, id string) {
 	for i := range f.interceptions.of(key, id) {
-		f.cancelLater(c, i, "")
+		f.cancelLater(i, "")
 	}
 }
 
 // cancelScope cancels the operations of a scope that run through the interceptors. It returns how
 // many had not been passed on.
-func (f *intercepting) cancelScope(c actor.Context, scope string, upTo uint64, detail string) (count int) {
+func (f *intercepting) cancelScope(scope string, upTo uint64, detail string) (count int) {
 	for i := range f.interceptions.ofScope(scope).All() {
 		if i.Serial > upTo {
 			continue
@@ -225,27 +226,27 @@ func (f *intercepting) cancelScope(c actor.Context, scope string, upTo uint64, d
 		if !i.passesOn {
 			count++
 		}
-		f.cancelLater(c, i, detail)
+		f.cancelLater(i, detail)
 	}
 	return count
 }
 
 // cancelLater cancels one operation in its turn.
-func (f *intercepting) cancelLater(c actor.Context, i *interception, detail string) {
+func (f *intercepting) cancelLater(i *interception, detail string) {
 	if !i.Call.Cancelled {
 		i.Call.Cancelled = true
-		f.cancellations.add(c, i.Key, func(c actor.Context) { f.cancelOne(c, i, detail) })
+		f.cancellations.add(i.Key, func() { f.cancelOne(i, detail) })
 	}
 }
 
 // cancelOne cancels one operation. If a call was passed on, the session answers that call,
 // and the interceptors return its failure.
-func (f *intercepting) cancelOne(c actor.Context, i *interception, detail string) {
+func (f *intercepting) cancelOne(i *interception, detail string) {
 	switch {
 	case i.cancelled || !f.interceptions.has(i):
 		return
 	case !i.passesOn:
-		f.fail(c, i, messages.CodeCancelled, detail)
+		f.fail(i, messages.CodeCancelled, detail)
 		return
 	}
 	i.cancelled = true
@@ -255,7 +256,7 @@ func (f *intercepting) cancelOne(c actor.Context, i *interception, detail string
 }
 
 // onInterceptionDue answers an operation whose interceptors are too slow.
-func (f *intercepting) onInterceptionDue(c actor.Context, i *interception) {
+func (f *intercepting) onInterceptionDue(i *interception) {
 	code := messages.CodeDeadline
 	switch {
 	case i.cancelled:
@@ -263,23 +264,23 @@ func (f *intercepting) onInterceptionDue(c actor.Context, i *interception) {
 	case time.Now().Before(i.Deadline):
 		code = messages.CodeClosed // the registry stops
 	}
-	f.fail(c, i, code, "an interceptor did not return")
+	f.fail(i, code, "an interceptor did not return")
 }
 
 // fail answers an operation without waiting for its interceptors any longer.
-func (f *intercepting) fail(c actor.Context, i *interception, code messages.Code, detail string) {
+func (f *intercepting) fail(i *interception, code messages.Code, detail string) {
 	failure := i.Failure(code, detail)
 	failure.MayHaveRun = i.mayHaveRun()
-	f.reply(c, i, failure)
+	f.reply(i, failure)
 }
 
 // reply answers an operation, once.
-func (f *intercepting) reply(c actor.Context, i *interception, reply messages.Reply) {
+func (f *intercepting) reply(i *interception, reply messages.Reply) {
 	if !f.interceptions.has(i) {
 		return
 	}
 	f.interceptions.remove(i)
-	f.disown(c, i.Call)
+	f.disown(i.Call)
 	f.pending--
 	if !i.passesOn {
 		f.unpassed--
@@ -291,35 +292,35 @@ func (f *intercepting) reply(c actor.Context, i *interception, reply messages.Re
 }
 
 // onStop stops the registry. The interceptors have as much time as a session has to close.
-func (f *intercepting) onStop(c actor.Context) {
+func (f *intercepting) onStop(msg *protocol.Stop) {
 	if !f.stopping && f.interceptions.all.Count > 0 {
 		drainTime, closeTime := f.slowest()
 		f.stopTimer = contract.After(f.mailbox, drainTime+closeTime, &stopDue{})
 	}
-	f.registry.handle(c)
+	f.registry.handle(msg, nil)
 }
 
 // onStopDue answers the operations whose interceptors have not returned, in steps.
-func (f *intercepting) onStopDue(c actor.Context) {
+func (f *intercepting) onStopDue() {
 	n := 0
 	for i := range f.interceptions.all.All() {
 		if n++; n > contract.WalkStep {
 			f.mailbox.PostUserMessage(&stopDue{})
 			return
 		}
-		f.onInterceptionDue(c, i)
+		f.onInterceptionDue(i)
 	}
 }
 
 // onStopped answers the operations that are left. There may be some, because user code can
 // stop any actor.
-func (f *intercepting) onStopped(c actor.Context) {
+func (f *intercepting) onStopped(msg *actor.Stopped) {
 	f.finished = true
 	if f.stopTimer != nil {
 		f.stopTimer.Stop()
 	}
 	for i := range f.interceptions.all.All() {
-		f.fail(c, i, messages.CodeClosed, "the supervisor was stopped")
+		f.fail(i, messages.CodeClosed, "the supervisor was stopped")
 	}
-	f.registry.handle(c)
+	f.registry.handle(msg, nil)
 }

@@ -14,9 +14,9 @@ import (
 // onUnknown handles a message of an unknown type. If it is a command that was sent as a
 // value, the command is handled. Any other message is rejected, and logged once for each
 // type.
-func (r *registry) onUnknown(c actor.Context, msg any) {
+func (r *registry) onUnknown(msg any, from *actor.PID) {
 	if cmd, ok := protocol.AsPointer[messages.Command](msg); ok && !protocol.IsForeign(cmd) {
-		r.onCommand(c, cmd)
+		r.onCommand(cmd, from)
 		return
 	}
 	kind := fmt.Sprintf("%T", msg)
@@ -24,15 +24,15 @@ func (r *registry) onUnknown(c actor.Context, msg any) {
 		r.unknownTypes[kind] = true
 		r.cfg.Logger.Warn().Str("type", kind).Msg("supervisor received a message of an unknown type")
 	}
-	r.respond(c, messages.NewFailure(nil, messages.CodeInvalid, notCommand(msg)))
+	r.respond(from, messages.NewFailure(nil, messages.CodeInvalid, notCommand(msg)))
 }
 
 // isForeign reports whether a command is none of package messages, and handles it as an unknown message
 // then.
-func (r *registry) isForeign(c actor.Context, cmd messages.Command) bool {
+func (r *registry) isForeign(cmd messages.Command, from *actor.PID) bool {
 	foreign := protocol.IsForeign(cmd)
 	if foreign {
-		r.onUnknown(c, cmd)
+		r.onUnknown(cmd, from)
 	}
 	return foreign
 }
@@ -47,39 +47,39 @@ const bugDetail = "a bug in the registry, see the log"
 
 // recoverBug recovers from a panic, and replies to the current command. A nil pointer is
 // the mistake of the caller, and is not logged.
-func (r *registry) recoverBug(c actor.Context) {
+func (r *registry) recoverBug(msg any, from *actor.PID) {
 	reason := recover()
 	if reason == nil {
 		return
 	}
-	msg := c.Message()
-	switch from := msg.(type) {
+	handled := msg
+	switch by := msg.(type) {
 	case *protocol.ClientCall:
-		msg = from.Op
+		msg = by.Op
 	case *protocol.ResentCall:
-		msg = from.Op
+		msg = by.Op
 	}
 	cmd, ok := protocol.AsPointer[messages.Command](msg)
 	if v := reflect.ValueOf(cmd); ok && v.Kind() == reflect.Pointer && v.IsNil() {
-		r.respond(c, messages.NewFailure(nil, messages.CodeInvalid, fmt.Sprintf("the command is a nil %T", cmd)))
+		r.respond(from, messages.NewFailure(nil, messages.CodeInvalid, fmt.Sprintf("the command is a nil %T", cmd)))
 		return
 	}
-	r.cfg.Logger.Error().Type("message", c.Message()).Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("registry panicked")
-	switch from := msg.(type) {
+	r.cfg.Logger.Error().Type("message", handled).Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("registry panicked")
+	switch due := msg.(type) {
 	case *protocol.Reload, *protocol.Release:
 		ok = true
 	case *listing:
 		r.failListings(messages.CodeInternal, bugDetail)
 	case *walkDue:
 		r.failListings(messages.CodeInternal, bugDetail)
-		if from.cmd != nil {
-			r.cfg.Post.Send(from.caller, messages.NewFailure(from.cmd, messages.CodeInternal, bugDetail))
+		if due.cmd != nil {
+			r.cfg.Post.Send(due.caller, messages.NewFailure(due.cmd, messages.CodeInternal, bugDetail))
 		}
 	case *messages.Inspect:
 		r.failListings(messages.CodeInternal, bugDetail)
 		return
 	}
 	if ok {
-		r.respond(c, messages.NewFailure(cmd, messages.CodeInternal, bugDetail))
+		r.respond(from, messages.NewFailure(cmd, messages.CodeInternal, bugDetail))
 	}
 }

@@ -55,7 +55,7 @@ type heldScope struct {
 // ownedCall is what the registry knows of a call that has an owner.
 type ownedCall struct {
 	call   *contract.Call
-	cancel func(actor.Context) // cancels a call that interceptors have, or is nil
+	cancel func() // cancels a call that interceptors have, or is nil
 	node   ring.Node[*ownedCall]
 }
 
@@ -73,19 +73,19 @@ func holderOf(bind *messages.Bind) *actor.PID {
 }
 
 // onBind binds a scope, or removes its binding.
-func (r *registry) onBind(c actor.Context, cmd *messages.Bind) {
+func (r *registry) onBind(cmd *messages.Bind, from *actor.PID) {
 	key := messages.Key{Scope: cmd.Scope}.Normal()
-	if !r.isValid(c, cmd, key.Validate()) || !r.isRunning(c, cmd) {
+	if !r.isValid(cmd, from, key.Validate()) || !r.isRunning(cmd, from) {
 		return
 	}
-	if f := r.bindRejection(c, cmd, r.owners.bindings[key.Scope]); f != nil {
-		r.respond(c, f)
+	if f := r.bindRejection(cmd, r.owners.bindings[key.Scope]); f != nil {
+		r.respond(from, f)
 		return
 	}
 	if holder := holderOf(cmd); holder != nil {
-		r.watchOwner(c, holder).hold(&heldScope{key.Scope, cmd.Owner != nil, cmd})
+		r.watchOwner(holder).hold(&heldScope{key.Scope, cmd.Owner != nil, cmd})
 	}
-	r.unbind(c, key.Scope, holderOf(cmd))
+	r.unbind(key.Scope, holderOf(cmd))
 	if holderOf(cmd) != nil {
 		r.owners.bindings[key.Scope] = cmd
 		if cmd.Owner == nil {
@@ -96,7 +96,7 @@ func (r *registry) onBind(c actor.Context, cmd *messages.Bind) {
 	for _, reg := range r.index.ofScope(key.Scope) {
 		reg.send(&contract.ScopeBound{Bind: cmd})
 	}
-	r.respond(c, &messages.Bound{ID: cmd.ID, Scope: key.Scope})
+	r.respond(from, &messages.Bound{ID: cmd.ID, Scope: key.Scope})
 }
 
 // separate notes that a scope is bound, or is not any more. A session whose server may have asked a handler of the
@@ -121,7 +121,7 @@ func declareNothing(can *mcp.ClientCapabilities) bool {
 }
 
 // bindRejection returns the failure of a Bind that cannot do what it says, or nil.
-func (r *registry) bindRejection(c actor.Context, cmd, previous *messages.Bind) *messages.Failure {
+func (r *registry) bindRejection(cmd, previous *messages.Bind) *messages.Failure {
 	switch can := cmp.Or(cmd.Capabilities, r.cfg.Capabilities); {
 	case cmd.Capabilities != nil && holderOf(cmd) == nil:
 		return messages.NewFailure(cmd, messages.CodeInvalid, "capabilities: the binding belongs to nobody: set Owner, Handler or Subscriber")
@@ -130,7 +130,7 @@ func (r *registry) bindRejection(c actor.Context, cmd, previous *messages.Bind) 
 			"handler: no server would ask it, because no capability is declared: set Capabilities, such as elicitation, here or in the configuration, or Handler of the configuration")
 	case holderOf(cmd) == nil || cmd.Owner != nil || previous != nil && previous.Owner == nil:
 		return nil
-	case r.owners.unowned >= maxUnowned && !r.forgetOrphan(c):
+	case r.owners.unowned >= maxUnowned && !r.forgetOrphan():
 		return messages.NewFailure(cmd, messages.CodeBusy,
 			fmt.Sprintf("%d scopes are bound to handlers or subscribers without owners: name an owner, or remove bindings", r.owners.unowned))
 	}
@@ -139,7 +139,7 @@ func (r *registry) bindRejection(c actor.Context, cmd, previous *messages.Bind) 
 
 // unbind removes the binding of a scope, if there is one. next is the actor that the scope belongs to
 // from now on, or nil.
-func (r *registry) unbind(c actor.Context, scope string, next *actor.PID) {
+func (r *registry) unbind(scope string, next *actor.PID) {
 	previous := r.owners.bindings[scope]
 	if previous == nil {
 		return
@@ -152,18 +152,18 @@ func (r *registry) unbind(c actor.Context, scope string, next *actor.PID) {
 	held := nameOf(holderOf(previous))
 	if o := r.owners.all[held]; o != nil && (next == nil || nameOf(next) != held) {
 		o.release(scope)
-		r.releaseOwner(c, o)
+		r.releaseOwner(o)
 	}
 }
 
 // forgetOrphan removes a binding without an owner whose holder has terminated. It reports whether there
 // was one.
-func (r *registry) forgetOrphan(c actor.Context) bool {
+func (r *registry) forgetOrphan() bool {
 	for len(r.owners.orphans) > 0 {
 		first := r.owners.orphans[0]
 		r.owners.orphans = r.owners.orphans[1:]
 		if r.owners.bindings[first.scope] == first.bind {
-			r.unbind(c, first.scope, nil)
+			r.unbind(first.scope, nil)
 			return true
 		}
 	}
@@ -193,29 +193,29 @@ func (s *owners) bindingOf(scope string) *messages.Bind {
 }
 
 // watchOwner returns an owner, which it watches if it does not yet.
-func (r *registry) watchOwner(c actor.Context, pid *actor.PID) *owner {
+func (r *registry) watchOwner(pid *actor.PID) *owner {
 	o := r.owners.all[nameOf(pid)]
 	if o == nil {
 		o = &owner{pid: pid, scopes: map[string]*list.Element{}, calls: map[*contract.Call]*ownedCall{}}
 		r.owners.all[nameOf(pid)] = o
-		r.cfg.Post.Watch(pid, c.Self())
+		r.cfg.Post.Watch(pid, r.self)
 	}
 	return o
 }
 
 // releaseOwner ends the watching of an owner that nothing belongs to any longer.
-func (r *registry) releaseOwner(c actor.Context, o *owner) {
+func (r *registry) releaseOwner(o *owner) {
 	if len(o.scopes)+len(o.calls) == 0 {
 		delete(r.owners.all, nameOf(o.pid))
-		r.cfg.Post.Unwatch(o.pid, c.Self())
+		r.cfg.Post.Unwatch(o.pid, r.self)
 	}
 }
 
 // releaseOwners ends the watching of all owners, because each watched actor keeps the PIDs of
 // its watchers.
-func (r *registry) releaseOwners(c actor.Context) {
+func (r *registry) releaseOwners() {
 	for _, o := range r.owners.all {
-		r.cfg.Post.Unwatch(o.pid, c.Self())
+		r.cfg.Post.Unwatch(o.pid, r.self)
 	}
 	r.owners = newOwners()
 }
@@ -229,12 +229,12 @@ func (r *registry) orphaned(k *contract.Call) *messages.Failure {
 }
 
 // own notes that a call belongs to its owner, if it has one. cancel cancels a call that interceptors have, or is nil.
-func (r *registry) own(c actor.Context, k *contract.Call, cancel func(actor.Context)) {
+func (r *registry) own(k *contract.Call, cancel func()) {
 	pid := k.Op.Head().Owner
 	if pid == nil {
 		return
 	}
-	o := r.watchOwner(c, pid)
+	o := r.watchOwner(pid)
 	o.forget(k)
 	owned := &ownedCall{call: k, cancel: cancel}
 	o.calls[k] = owned
@@ -253,14 +253,14 @@ func (o *owner) forget(k *contract.Call) bool {
 }
 
 // disown notes that a call has its reply.
-func (r *registry) disown(c actor.Context, k *contract.Call) {
+func (r *registry) disown(k *contract.Call) {
 	pid := k.Op.Head().Owner
 	if pid == nil {
 		return
 	}
 	o := r.owners.all[nameOf(pid)]
 	if o != nil && o.forget(k) {
-		r.releaseOwner(c, o)
+		r.releaseOwner(o)
 	}
 }
 
@@ -277,7 +277,7 @@ type ownerEnd struct {
 
 // onOwnerTerminated cancels what belongs to an actor that has terminated, and closes its
 // scopes: with one command for all, because each command lists the store.
-func (r *registry) onOwnerTerminated(c actor.Context, who *actor.PID) {
+func (r *registry) onOwnerTerminated(who *actor.PID) {
 	o := r.owners.all[nameOf(who)]
 	if o == nil {
 		return
@@ -286,11 +286,11 @@ func (r *registry) onOwnerTerminated(c actor.Context, who *actor.PID) {
 	end := &ownerEnd{of: o, upTo: r.counters.Calls, last: r.index.serial, next: o.order.Front(), event: &messages.OwnerTerminated{
 		Stamp: messages.Stamp{Time: time.Now(), Supervisor: r.cfg.Name}, Owner: o.pid.Address + "/" + o.pid.Id,
 	}}
-	r.continueEnd(c, end)
+	r.continueEnd(end)
 }
 
 // continueEnd takes the next step of the end of an owner.
-func (r *registry) continueEnd(c actor.Context, end *ownerEnd) {
+func (r *registry) continueEnd(end *ownerEnd) {
 	o := end.of
 	n := 0
 	for owned := range o.asked.All() {
@@ -302,12 +302,12 @@ func (r *registry) continueEnd(c actor.Context, end *ownerEnd) {
 		if at := o.scopes[k.Key.Scope]; at != nil && at.Value.(*heldScope).owned {
 			continue // it is cancelled with its scope
 		}
-		r.cancelOwned(c, end, owned)
+		r.cancelOwned(end, owned)
 	}
 	for ; len(o.calls) == 0 && end.next != nil && n < contract.WalkStep; n++ {
 		held := end.next.Value.(*heldScope)
 		end.next = end.next.Next()
-		r.endBinding(c, end, held)
+		r.endBinding(end, held)
 	}
 	if len(o.calls) > 0 || end.next != nil {
 		r.mailbox.PostUserMessage(end)
@@ -322,7 +322,7 @@ func (r *registry) continueEnd(c actor.Context, end *ownerEnd) {
 	}
 	if end.closing != nil {
 		end.closing.scopes = false
-		r.continueClose(c, end.closing)
+		r.continueClose(end.closing)
 	}
 }
 
@@ -337,30 +337,30 @@ func (r *registry) onOwnerEnded(msg *ownerEnded) {
 }
 
 // cancelOwned cancels a call whose owner has terminated, if it has no reply.
-func (r *registry) cancelOwned(c actor.Context, end *ownerEnd, owned *ownedCall) {
+func (r *registry) cancelOwned(end *ownerEnd, owned *ownedCall) {
 	k, cancel := owned.call, owned.cancel
 	if cancel == nil {
-		cancel = func(actor.Context) { cancelCall(k, ownerTerminated) }
+		cancel = func() { cancelCall(k, ownerTerminated) }
 	}
 	end.event.Cancelled++
-	r.cancellations.add(c, k.Key, cancel)
+	r.cancellations.add(k.Key, cancel)
 }
 
 // endBinding ends the binding of a scope. If the actor that has terminated was its owner, its calls are
 // cancelled, and its sessions are closed. The scope may have another binding by now.
-func (r *registry) endBinding(c actor.Context, end *ownerEnd, held *heldScope) {
+func (r *registry) endBinding(end *ownerEnd, held *heldScope) {
 	scope := held.scope
 	if !held.owned { // the requests of its servers are refused, until there is another Bind
 		if r.owners.orphans = append(r.owners.orphans, held); len(r.owners.orphans) > maxUnowned {
-			r.forgetOrphan(c)
+			r.forgetOrphan()
 		}
 		return
 	}
 	if r.owners.bindings[scope] == held.bind {
-		r.unbind(c, scope, nil)
+		r.unbind(scope, nil)
 	}
 	end.event.Scopes = append(end.event.Scopes, scope)
-	end.event.Cancelled += r.cancelScope(c, scope, end.upTo, ownerTerminated)
+	end.event.Cancelled += r.cancelScope(scope, end.upTo, ownerTerminated)
 	if r.stopping { // all is being closed
 		return
 	}
@@ -369,7 +369,7 @@ func (r *registry) endBinding(c actor.Context, end *ownerEnd, held *heldScope) {
 			at := end.of.scopes[k.Scope]
 			return at != nil && at.Value.(*heldScope).owned
 		}
-		end.closing = r.newCloseCommand(c, &messages.CloseScope{}, match, contract.Drain{})
+		end.closing = r.newCloseCommand(&messages.CloseScope{}, nil, match, contract.Drain{})
 		end.closing.scopes, end.closing.upTo = true, end.last
 		if all := end.of.scopes; len(all) <= contract.WalkStep {
 			r.closings.narrow(end.closing, slices.Sorted(maps.Keys(all))...)
@@ -377,7 +377,7 @@ func (r *registry) endBinding(c actor.Context, end *ownerEnd, held *heldScope) {
 	}
 	for _, reg := range r.index.ofScope(scope) {
 		if reg.serial <= end.closing.upTo {
-			r.drainFor(c, end.closing, reg)
+			r.drainFor(end.closing, reg)
 		}
 	}
 }

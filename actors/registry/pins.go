@@ -11,14 +11,14 @@ import (
 
 // onPin pins the session of a key, or releases it. A key without a session gets a session
 // actor that has no connection, so that the pin ends with that actor in any case.
-func (r *registry) onPin(c actor.Context, cmd *messages.Pin) {
+func (r *registry) onPin(cmd *messages.Pin, from *actor.PID) {
 	key := cmd.Key.Normal()
 	if f := r.pinRejection(cmd, key); f != nil {
-		r.respond(c, f)
+		r.respond(from, f)
 		return
 	}
 	if r.closings.all.Count > 0 {
-		r.applyPendingCloses(c, key)
+		r.applyPendingCloses(key)
 	}
 	reg := r.currentOf(key)
 	switch {
@@ -30,14 +30,14 @@ func (r *registry) onPin(c actor.Context, cmd *messages.Pin) {
 		if full := r.fullOfPins(key, reg, func(q *admission.Quota) bool { return q.Pins >= q.Limit }); full != "" {
 			f := messages.NewFailure(cmd, messages.CodeBusy, full)
 			f.Key = key
-			r.respond(c, f)
+			r.respond(from, f)
 			return
 		}
-		reg = r.sessionOf(c, key)
+		reg = r.sessionOf(key)
 		r.gate.Pin(&reg.Session, true)
 		r.touch(reg)
 	}
-	r.respond(c, &messages.Pinned{ID: cmd.ID, Key: key, Pinned: !cmd.Release})
+	r.respond(from, &messages.Pinned{ID: cmd.ID, Key: key, Pinned: !cmd.Release})
 }
 
 // pinRejection returns the failure of a command that is invalid, or comes too late, or nil.

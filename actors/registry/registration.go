@@ -192,21 +192,21 @@ func (r *registry) currentOf(key messages.Key) *registration {
 
 // sessionOf returns the current session of a key. If there is none, it spawns its actor, which
 // does not dial.
-func (r *registry) sessionOf(c actor.Context, key messages.Key) *registration {
+func (r *registry) sessionOf(key messages.Key) *registration {
 	e := r.entry(key)
 	if e.current != nil {
 		return e.current
 	}
 	reg := &registration{key: key, server: r.servers[key.Server]}
 	r.joinTenant(reg)
-	r.start(c, reg, session.Spec{Generation: e.generation, Floor: r.generations.floor, NoResume: e.closesRecord(), Leftovers: r.leftovers.sessionIDs(key)})
+	r.start(reg, session.Spec{Generation: e.generation, Floor: r.generations.floor, NoResume: e.closesRecord(), Leftovers: r.leftovers.sessionIDs(key)})
 	r.setState(reg, messages.StateWaiting)
 	e.current = reg
 	return reg
 }
 
 // start spawns the actor of a session.
-func (r *registry) start(c actor.Context, reg *registration, spec session.Spec) {
+func (r *registry) start(reg *registration, spec session.Spec) {
 	reg.limits = reg.server.limits
 	reg.Of = reg
 	r.gate.Join(&reg.Session, reg.server.turns, reg.tenant.shared())
@@ -216,7 +216,7 @@ func (r *registry) start(c actor.Context, reg *registration, spec session.Spec) 
 	spec.Life, reg.endLife = life, func() { end(contract.ErrLifeOver) }
 	var props *actor.Props
 	props, reg.mailbox = session.Props(spec)
-	reg.pid = c.SpawnPrefix(props, "session")
+	reg.pid = r.spawn(props)
 	r.children++
 	r.registrations[reg.pid.Id] = reg
 	r.index.add(reg)
@@ -289,8 +289,8 @@ func (r *registry) busy(k *contract.Call, srv *server, reg *registration) *messa
 }
 
 // give gives a call to the session of its key. It spawns the session if there is none.
-func (r *registry) give(c actor.Context, k *contract.Call) {
-	reg := r.sessionOf(c, k.Key)
+func (r *registry) give(k *contract.Call) {
+	reg := r.sessionOf(k.Key)
 	if _, sets := k.Op.(*messages.SetRoots); sets {
 		reg.ownLists = true
 		r.catalogue.Separate(time.Now(), reg.key.Scope, &reg.lists)
@@ -379,7 +379,7 @@ func (r *registry) rememberGeneration(key messages.Key, generation uint64) {
 }
 
 // remove removes a session that is closed, and gives its slot to others.
-func (r *registry) remove(c actor.Context, reg *registration) {
+func (r *registry) remove(reg *registration) {
 	delete(r.registrations, reg.pid.Id)
 	r.index.remove(reg)
 	r.catalogue.Closed(&reg.lists, time.Now())
@@ -392,11 +392,11 @@ func (r *registry) remove(c actor.Context, reg *registration) {
 	r.gate.Leave(&reg.Session)
 	r.leaveTenant(reg)
 	for _, other := range e.draining {
-		r.advance(c, other) // one that closes leftovers waits for its predecessor
+		r.advance(other) // one that closes leftovers waits for its predecessor
 	}
 	switch {
 	case e.current != nil:
-		r.advance(c, e.current)
+		r.advance(e.current)
 	case len(e.draining) == 0:
 		delete(r.entries, reg.key)
 		if e.generation > 0 {

@@ -69,13 +69,15 @@ type registry struct {
 	finished      bool             // all sessions are closed, and the actor stops
 	unknownTypes  map[string]bool  // types of unknown messages that were logged
 	mailbox       *mailbox.Mailbox // of this actor
+	self          *actor.PID
+	spawn         func(*actor.Props) *actor.PID // spawns a session as a child
 
 	// cancelIntercepted cancels operations that run through interceptors: those with an id, and
 	// those of a scope up to a serial, of which it returns how many had not been passed on. nil
 	// without interceptors.
 	cancelIntercepted struct {
-		named func(c actor.Context, key messages.Key, id string)
-		scope func(c actor.Context, scope string, upTo uint64, detail string) int
+		named func(key messages.Key, id string)
+		scope func(scope string, upTo uint64, detail string) int
 	}
 }
 
@@ -145,66 +147,66 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 
 // Receive handles a message, and carries out what the gate decides then.
 func (r *registry) Receive(c actor.Context) {
-	defer r.recoverBug(c)
-	r.handle(c)
-	r.admit(c)
+	defer r.recoverBug(c.Message(), c.Sender())
+	r.handle(c.Message(), c.Sender())
+	r.admit()
 }
 
 // handle handles lifecycle messages and commands, and gives the rest to onReport.
-func (r *registry) handle(c actor.Context) {
-	switch msg := c.Message().(type) {
+func (r *registry) handle(msg any, from *actor.PID) {
+	switch msg := msg.(type) {
 	case *actor.Stopping:
 		r.stopping = true
 	case *actor.Stopped:
-		r.onStopped(c)
+		r.onStopped()
 	case *actor.Terminated:
-		r.onTerminated(c, msg)
+		r.onTerminated(msg)
 	case actor.SystemMessage, actor.AutoReceiveMessage:
 	case messages.Command:
-		r.onCommand(c, msg)
+		r.onCommand(msg, from)
 	case *protocol.ClientCall:
-		if !r.isForeign(c, msg.Op) {
-			r.accept(c, r.newClientCall(c, msg))
+		if !r.isForeign(msg.Op, from) {
+			r.accept(r.newClientCall(msg, from))
 		}
 	case *protocol.ResentCall:
-		if !r.isForeign(c, msg.Op) {
-			r.accept(c, r.newResentCall(c, msg))
+		if !r.isForeign(msg.Op, from) {
+			r.accept(r.newResentCall(msg, from))
 		}
 	case *protocol.Reload:
-		r.onReload(c, msg)
+		r.onReload(msg, from)
 	case *protocol.Cluster:
-		r.onCluster(c, msg)
+		r.onCluster(msg)
 	case *protocol.Release:
-		r.onRelease(c, msg)
+		r.onRelease(msg, from)
 	case *protocol.Stop:
-		r.onStop(c)
+		r.onStop()
 	default:
-		r.onReport(c)
+		r.onReport(msg, from)
 	}
 }
 
 // onCommand handles the commands of callers.
-func (r *registry) onCommand(c actor.Context, cmd messages.Command) {
-	if r.isForeign(c, cmd) {
+func (r *registry) onCommand(cmd messages.Command, from *actor.PID) {
+	if r.isForeign(cmd, from) {
 		return
 	}
 	switch cmd := cmd.(type) {
 	case messages.Operation:
-		r.onOperation(c, cmd)
+		r.onOperation(cmd, from)
 	case *messages.Cancel:
-		r.onCancel(c, cmd)
+		r.onCancel(cmd)
 	case *messages.Pin:
-		r.onPin(c, cmd)
+		r.onPin(cmd, from)
 	default:
-		r.onControl(c, cmd)
+		r.onControl(cmd, from)
 	}
 }
 
 // onReport handles the messages from sessions, goroutines and timers.
-func (r *registry) onReport(c actor.Context) {
-	switch msg := c.Message().(type) {
+func (r *registry) onReport(msg any, from *actor.PID) {
+	switch msg := msg.(type) {
 	case *contract.CallReplied:
-		r.onCallReplied(c, msg)
+		r.onCallReplied(msg)
 	case *contract.CallReplayed:
 		r.counters.Replayed++
 		r.publish(&messages.CallReplayed{
@@ -213,31 +215,31 @@ func (r *registry) onReport(c actor.Context) {
 	case *contract.TaskChanged:
 		r.publish(&messages.TaskChanged{Stamp: r.stamp(registrationOf(msg.Of)), Operation: messages.RefTo(msg.Op), Status: string(msg.Task.Status), Message: msg.Task.Message})
 	case *contract.Notified:
-		r.onNotified(c, msg)
+		r.onNotified(msg)
 	case *contract.DialRequested:
-		r.onDialRequested(c, registrationOf(msg.Of))
+		r.onDialRequested(registrationOf(msg.Of))
 	case *contract.BecameIdle:
 		r.onBecameIdle(registrationOf(msg.Of))
 	case *contract.Faulted:
-		r.onFaulted(c, msg)
+		r.onFaulted(msg)
 	case *contract.Opened:
 		r.onOpened(msg)
 	case *contract.Unheard:
 		r.onUnheard(msg)
 	case *contract.CallsHandedBack:
-		r.onCallsHandedBack(c, msg)
+		r.onCallsHandedBack(msg)
 	case *contract.SessionClosed:
-		r.onSessionClosed(c, msg)
+		r.onSessionClosed(msg)
 	case *contract.CallsTimedOut:
-		r.onCallsTimedOut(c, msg)
+		r.onCallsTimedOut(msg)
 	case *backoffDue:
-		r.advance(c, msg.of)
+		r.advance(msg.of)
 	case *contract.DialAbandoned:
 		r.onDialAbandoned(registrationOf(msg.Of))
 	case *contract.AddressFound:
-		r.onAddressFound(c, msg)
+		r.onAddressFound(msg, from)
 	case *contract.ControlWanted:
-		r.onControlWanted(c, msg)
+		r.onControlWanted(msg, from)
 	case *contract.ControlOpened:
 		r.onControlOpened(msg.Of)
 	case *contract.ControlEnded:
@@ -247,36 +249,36 @@ func (r *registry) onReport(c actor.Context) {
 	case *gateDue:
 		r.onGateDue()
 	case *idleDue:
-		r.onIdleDue(c)
+		r.onIdleDue()
 	case *closeDue:
-		r.onCloseDue(c, msg.of)
+		r.onCloseDue(msg.of)
 	case *closeStepDue:
-		r.drainNext(c, msg.of)
+		r.drainNext(msg.of)
 	case *walkDue:
-		r.continueWalk(c, msg.walk)
+		r.continueWalk(msg.walk)
 	case *ownerEnd:
-		r.continueEnd(c, msg)
+		r.continueEnd(msg)
 	case *ownerEnded:
 		r.onOwnerEnded(msg)
 	case *listing:
 		r.continueListing(msg)
 	case *cancelDue:
-		r.onCancelDue(c)
+		r.onCancelDue()
 	case *storeListed:
-		r.onStoreListed(c, msg)
+		r.onStoreListed(msg)
 	case *listSaved, *callsSwept:
 		r.onListSaved()
 	default:
-		r.onUnknown(c, msg)
+		r.onUnknown(msg, from)
 	}
 }
 
-// respond replies to the sender of the current message, if there is one.
-func (r *registry) respond(c actor.Context, reply messages.Reply) {
+// respond replies to whom a message is from, unless that is nobody.
+func (r *registry) respond(to *actor.PID, reply messages.Reply) {
 	if f, ok := reply.(*messages.Failure); ok {
 		f.Supervisor = r.cfg.Name
 	}
-	if c.Sender() != nil {
-		r.cfg.Post.Send(c.Sender(), reply)
+	if to != nil {
+		r.cfg.Post.Send(to, reply)
 	}
 }

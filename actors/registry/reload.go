@@ -13,9 +13,9 @@ import (
 
 // onReload replaces the servers. From then on, calls to a server that has changed go to
 // new sessions, which open when the old ones are closed.
-func (r *registry) onReload(c actor.Context, msg *protocol.Reload) {
+func (r *registry) onReload(msg *protocol.Reload, from *actor.PID) {
 	if r.stopping {
-		r.respond(c, &messages.Failure{Op: "Reload", Code: messages.CodeDraining, Detail: "the supervisor is stopping"})
+		r.respond(from, &messages.Failure{Op: "Reload", Code: messages.CodeDraining, Detail: "the supervisor is stopping"})
 		return
 	}
 	msg.Apply()
@@ -41,7 +41,7 @@ func (r *registry) onReload(c actor.Context, msg *protocol.Reload) {
 	}
 	before := r.servers
 	changed := func(k messages.Key) bool { return servers[k.Server] != before[k.Server] }
-	closing := r.newCloseCommand(c, &messages.CloseAll{}, changed, contract.Drain{}) // with the timeouts from before
+	closing := r.newCloseCommand(&messages.CloseAll{}, from, changed, contract.Drain{}) // with the timeouts from before
 	r.servers = servers
 	for name, srv := range before {
 		if servers[name] != srv {
@@ -49,7 +49,7 @@ func (r *registry) onReload(c actor.Context, msg *protocol.Reload) {
 			r.catalogue.Forget(name)
 		}
 	}
-	r.drainNext(c, closing)
-	r.onIdleDue(c)
-	r.tellTimeouts(c)
+	r.drainNext(closing)
+	r.onIdleDue()
+	r.tellTimeouts()
 }

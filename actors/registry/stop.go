@@ -9,10 +9,10 @@ import (
 )
 
 // onStop closes all sessions. The registry stops when they are closed.
-func (r *registry) onStop(c actor.Context) {
+func (r *registry) onStop() {
 	if !r.stopping {
 		r.stopping = true
-		r.drainNext(c, r.newCloseCommand(c, &messages.CloseAll{}, anyKey, contract.Drain{Leave: r.cfg.LeaveOpen}))
+		r.drainNext(r.newCloseCommand(&messages.CloseAll{}, nil, anyKey, contract.Drain{Leave: r.cfg.LeaveOpen}))
 		r.stopIfEmpty()
 	}
 }
@@ -28,19 +28,19 @@ func (r *registry) stopIfEmpty() {
 
 // onStopped cleans up. There may be sessions and close commands left, because user code can
 // stop any actor.
-func (r *registry) onStopped(c actor.Context) {
+func (r *registry) onStopped() {
 	r.finished = true
 	r.stopIdleTimer()
 	r.stopGateTimer()
 	if r.cancellations.timer != nil {
 		r.cancellations.timer.Stop()
 	}
-	r.releaseOwners(c)
+	r.releaseOwners()
 	for _, reg := range r.registrations {
 		reg.stopBackoffTimer()
 	}
 	for closing := range r.closings.all.All() {
-		r.onCloseDue(c, closing)
+		r.onCloseDue(closing)
 	}
 	r.failListings(messages.CodeClosed, protocol.Stopped)
 	r.mailbox.Close(func(message any) {

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -20,7 +18,7 @@ type storeListed struct {
 }
 
 // listStore asks the store for its keys that match a close command.
-func (r *registry) listStore(c actor.Context, closing *closeCommand) {
+func (r *registry) listStore(closing *closeCommand) {
 	cfg, match := r.cfg, closing.match
 	r.pending++
 	cfg.Async(r.mailbox, func() any {
@@ -39,11 +37,11 @@ func (r *registry) listStore(c actor.Context, closing *closeCommand) {
 }
 
 // onStoreListed continues the close command.
-func (r *registry) onStoreListed(c actor.Context, msg *storeListed) {
+func (r *registry) onStoreListed(msg *storeListed) {
 	r.pending--
 	if !msg.of.replied {
 		msg.of.listingStore, msg.of.stored = false, msg.keys
-		r.continueClose(c, msg.of)
+		r.continueClose(msg.of)
 	}
 	r.stopIfEmpty()
 }

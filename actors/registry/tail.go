@@ -11,23 +11,23 @@ import (
 
 // onTail gives the sessions of a key, also those that drain, a subscriber for the stderr of their
 // server. If the key has no session, one is spawned, which does not dial.
-func (r *registry) onTail(c actor.Context, cmd *messages.Tail) {
+func (r *registry) onTail(cmd *messages.Tail, from *actor.PID) {
 	key := cmd.Key.Normal()
-	if !r.isConfigured(c, cmd, key.Server) || !r.isValid(c, cmd, key.Validate()) {
+	if !r.isConfigured(cmd, from, key.Server) || !r.isValid(cmd, from, key.Validate()) {
 		return
 	}
-	if !r.isRunning(c, cmd) {
+	if !r.isRunning(cmd, from) {
 		return
 	}
 	if r.servers[key.Server].Command == "" {
-		r.respond(c, messages.NewFailure(cmd, messages.CodeInvalid, fmt.Sprintf("key.server: %q has no command, and so no stderr", truncated(key.Server))))
+		r.respond(from, messages.NewFailure(cmd, messages.CodeInvalid, fmt.Sprintf("key.server: %q has no command, and so no stderr", truncated(key.Server))))
 		return
 	}
 	if r.closings.all.Count > 0 {
-		r.applyPendingCloses(c, key)
+		r.applyPendingCloses(key)
 	}
 	if cmd.Subscriber != nil {
-		r.sessionOf(c, key)
+		r.sessionOf(key)
 	}
 	if e := r.entries[key]; e != nil {
 		for _, reg := range e.draining {
@@ -39,5 +39,5 @@ func (r *registry) onTail(c actor.Context, cmd *messages.Tail) {
 			r.touch(e.current)
 		}
 	}
-	r.respond(c, &messages.Done{ID: cmd.ID})
+	r.respond(from, &messages.Done{ID: cmd.ID})
 }

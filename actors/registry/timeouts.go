@@ -3,21 +3,19 @@ package registry
 import (
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // onCallsTimedOut answers calls that may not wait any longer for a connection.
 // The failure says what the session was waiting for.
-func (r *registry) onCallsTimedOut(c actor.Context, msg *contract.CallsTimedOut) {
+func (r *registry) onCallsTimedOut(msg *contract.CallsTimedOut) {
 	reg, now := registrationOf(msg.Of), time.Now()
 	ep := reg.Place.Endpoint
 	for _, k := range msg.Calls {
 		reg.outstanding--
 		r.calls.remove(k)
-		r.disown(c, k)
+		r.disown(k)
 		f := k.Failure(k.CodeOfWait(now), "while waiting for the session")
 		switch {
 		case ep.Down:

@@ -12,8 +12,8 @@ import (
 type walk struct {
 	cursors []*registration // for each server, the next session
 	upTo    uint64          // the serial of the last session
-	visit   func(c actor.Context, reg *registration)
-	done    func(c actor.Context)
+	visit   func(reg *registration)
+	done    func()
 
 	cmd    messages.Command // that done answers, or nil
 	caller *actor.PID       // of cmd
@@ -23,13 +23,13 @@ type walk struct {
 type walkDue struct{ *walk }
 
 // beginWalk takes the first step of a walk through the sessions of the servers that are wanted.
-func (r *registry) beginWalk(c actor.Context, w *walk, wanted func(server string) bool) {
+func (r *registry) beginWalk(w *walk, wanted func(server string) bool) {
 	w.cursors, w.upTo = r.index.firstOfServers(wanted), r.index.serial
-	r.continueWalk(c, w)
+	r.continueWalk(w)
 }
 
 // continueWalk takes the next step of a walk.
-func (r *registry) continueWalk(c actor.Context, w *walk) {
+func (r *registry) continueWalk(w *walk) {
 	for n := 0; n < contract.WalkStep && len(w.cursors) > 0; n++ {
 		last := len(w.cursors) - 1
 		reg := w.cursors[last]
@@ -39,12 +39,12 @@ func (r *registry) continueWalk(c actor.Context, w *walk) {
 		}
 		w.cursors[last] = reg.newer
 		if !reg.removed() {
-			w.visit(c, reg)
+			w.visit(reg)
 		}
 	}
 	if len(w.cursors) > 0 {
 		r.mailbox.PostUserMessage(&walkDue{w})
 		return
 	}
-	w.done(c)
+	w.done()
 }

@@ -25,9 +25,8 @@ type closeCommand struct {
 	timer   *time.Timer
 	replied bool // the reply was sent
 
-	upTo    uint64          // the serial of the last session to close
-	cursors []*registration // for each server, the next session to drain
-	scopes  bool            // the scopes of an owner that has terminated are being drained
+	cursor      // of the sessions to drain
+	scopes bool // the scopes of an owner that has terminated are being drained
 
 	nodes        closingNodes
 	waiting      map[*registration]struct{}           // told to drain, and not closed yet
@@ -51,13 +50,13 @@ func (r *registry) onControl(cmd messages.Command, from *actor.PID) {
 		r.onCloseScope(cmd, from)
 	case *messages.CloseServer:
 		if r.isConfigured(cmd, from, cmd.Server) && r.mayClose(cmd, from, &r.closings.wide) {
-			r.drainNext(r.newCloseCommand(cmd, from, func(k messages.Key) bool { return k.Server == cmd.Server }, contract.Drain{Now: cmd.Now}))
+			r.drainAll(r.newCloseCommand(cmd, from, func(k messages.Key) bool { return k.Server == cmd.Server }, contract.Drain{Now: cmd.Now}))
 		}
 	case *messages.CloseMatching:
 		r.onCloseMatching(cmd, from)
 	case *messages.CloseAll:
 		if r.mayClose(cmd, from, &r.closings.wide) {
-			r.drainNext(r.newCloseCommand(cmd, from, anyKey, contract.Drain{Now: cmd.Now}))
+			r.drainAll(r.newCloseCommand(cmd, from, anyKey, contract.Drain{Now: cmd.Now}))
 		}
 	case *messages.Tail:
 		r.onTail(cmd, from)
@@ -115,7 +114,7 @@ func (r *registry) onCloseMatching(cmd *messages.CloseMatching, from *actor.PID)
 		return
 	}
 	pattern := *cmd // the caller may change it
-	r.drainNext(r.newCloseCommand(cmd, from, pattern.Matches, contract.Drain{Now: cmd.Now}))
+	r.drainAll(r.newCloseCommand(cmd, from, pattern.Matches, contract.Drain{Now: cmd.Now}))
 }
 
 // isValid reports whether a command is valid, and rejects it otherwise.
@@ -148,10 +147,9 @@ func anyKey(messages.Key) bool { return true }
 // newCloseCommand starts a close command.
 func (r *registry) newCloseCommand(cmd messages.Command, from *actor.PID, match func(messages.Key) bool, how contract.Drain) *closeCommand {
 	closing := &closeCommand{
-		reply: &messages.Closed{ID: cmd.RequestID()}, caller: from, match: match, drain: how, upTo: r.index.serial,
+		reply: &messages.Closed{ID: cmd.RequestID()}, caller: from, match: match, drain: how, cursor: r.index.cursor(serversOf(cmd, match)),
 		waiting: map[*registration]struct{}{}, begun: map[messages.Key]bool{},
 	}
-	closing.cursors = r.index.firstOfServers(serversOf(cmd, match))
 	closing.timer = contract.After(r.mailbox, r.closeTime(), &closeDue{closing})
 	closing.leftovers = r.leftovers.take(match)
 	closing.keys = slices.SortedFunc(maps.Keys(closing.leftovers), messages.Key.Compare)
@@ -182,29 +180,23 @@ func serversOf(cmd messages.Command, match func(messages.Key) bool) func(server 
 	return func(server string) bool { return match(messages.Key{Server: server}) }
 }
 
-// drainNext drains the next sessions of a close command, at most WalkStep of them.
-func (r *registry) drainNext(closing *closeCommand) {
-	for n := 0; n < contract.WalkStep && len(closing.cursors) > 0 && !closing.replied; n++ {
-		last := len(closing.cursors) - 1
-		reg := closing.cursors[last]
-		if reg == nil || reg.serial > closing.upTo {
-			closing.cursors = closing.cursors[:last]
-			continue
+// drainAll drains the sessions of a close command in steps, and then continues it.
+func (r *registry) drainAll(closing *closeCommand) {
+	r.do(&job{step: func() (more bool) {
+		more = closing.step(func(reg *registration) {
+			if closing.match(reg.key) {
+				r.drainFor(closing, reg)
+			}
+		})
+		if !more {
+			r.continueClose(closing)
 		}
-		closing.cursors[last] = reg.newer
-		if reg.state() != "" && closing.match(reg.key) {
-			r.drainFor(closing, reg)
-		}
-	}
-	if len(closing.cursors) > 0 && !closing.replied {
-		r.mailbox.PostUserMessage(&closeStepDue{closing})
-		return
-	}
-	r.continueClose(closing)
+		return more
+	}})
 }
 
 // drains reports whether there may be sessions that were not told to drain.
-func (closing *closeCommand) drains() bool { return len(closing.cursors) > 0 || closing.scopes }
+func (closing *closeCommand) drains() bool { return len(closing.next) > 0 || closing.scopes }
 
 // drainFor drains a session for a close command.
 func (r *registry) drainFor(closing *closeCommand, reg *registration) {
@@ -231,7 +223,7 @@ func (r *registry) continueClose(closing *closeCommand) {
 			break
 		}
 		if n == contract.WalkStep { // most keys have no leftovers
-			r.mailbox.PostUserMessage(&closeStepDue{closing})
+			r.mailbox.PostUserMessage(&job{step: func() bool { r.continueClose(closing); return false }})
 			return
 		}
 		if _, left := closing.leftovers[key]; left || r.entries[key] == nil {
@@ -337,6 +329,6 @@ func (r *registry) onCloseDue(closing *closeCommand) {
 			closing.reply.Left = append(closing.reply.Left, messages.Left{Key: key, Reason: "there was no time to close the session from before the restart of this process"})
 		}
 	}
-	closing.waiting, closing.leftovers, closing.stored, closing.cursors, closing.scopes, closing.listingStore = nil, nil, nil, nil, false, false
+	closing.waiting, closing.leftovers, closing.stored, closing.next, closing.scopes, closing.listingStore = nil, nil, nil, nil, false, false
 	r.replyIfDone(closing)
 }

@@ -57,5 +57,5 @@ func (r *registry) handBack(k *contract.Call) bool {
 func (r *registry) onRelease(msg *protocol.Release, from *actor.PID) {
 	how := contract.Drain{Evict: true, Restart: true, Moves: true, Now: msg.Now, Leave: msg.Leave && r.cfg.Store != nil}
 	every := &messages.CloseMatching{} // its keys may be on all servers
-	r.drainNext(r.newCloseCommand(every, from, msg.Match, how))
+	r.drainAll(r.newCloseCommand(every, from, msg.Match, how))
 }

@@ -174,17 +174,16 @@ func (r *registry) serverUp(reg *registration) {
 // sendServerDownToAll fails the waiting calls of all sessions that are queued for an
 // endpoint.
 func (r *registry) sendServerDownToAll(ep *admission.Endpoint) {
-	r.beginWalk(&walk{
-		done: func() {},
-		visit: func(reg *registration) {
-			if reg.Queued() && reg.Place.Endpoint == ep && ep.Down {
-				r.sendServerDown(reg)
-			}
-		},
-	}, func(server string) bool {
+	all := r.index.cursor(func(server string) bool {
 		srv := r.servers[server]
 		return srv != nil && (srv.turns.Home.Endpoint == ep || srv.PerKey != nil)
 	})
+	tell := func(reg *registration) {
+		if reg.Queued() && reg.Place.Endpoint == ep && ep.Down {
+			r.sendServerDown(reg)
+		}
+	}
+	r.do(&job{step: func() bool { return all.step(tell) }})
 }
 
 // sendServerDown fails the waiting calls of a session that is queued for a server that is

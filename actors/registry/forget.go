@@ -22,18 +22,25 @@ func (r *registry) onForget(cmd *messages.Forget, from *actor.PID) {
 	srv := r.servers[cmd.Server]
 	forgotten := map[*admission.Place]bool{srv.turns.Home: true}
 	r.gate.Forget(srv.turns.Home)
-	r.beginWalk(&walk{
-		cmd: cmd, caller: from, done: func() { r.cfg.Post.Send(from, &messages.Done{ID: cmd.ID}) },
-		visit: func(reg *registration) {
-			if reg.server == srv && !forgotten[reg.Place] {
-				forgotten[reg.Place] = true
-				r.gate.Forget(reg.Place)
+	all := r.index.cursor(func(server string) bool { return server == cmd.Server })
+	forget := func(reg *registration) {
+		if reg.server == srv && !forgotten[reg.Place] {
+			forgotten[reg.Place] = true
+			r.gate.Forget(reg.Place)
+		}
+		if !reg.Draining {
+			r.forgetFaults(reg)
+		}
+	}
+	r.do(&job{
+		step: func() (more bool) {
+			if more = all.step(forget); !more {
+				r.respond(from, &messages.Done{ID: cmd.ID})
 			}
-			if !reg.Draining {
-				r.forgetFaults(reg)
-			}
+			return more
 		},
-	}, func(server string) bool { return server == cmd.Server })
+		fail: func(code messages.Code, detail string) { r.respond(from, messages.NewFailure(cmd, code, detail)) },
+	})
 }
 
 // forgetFaults forgets the faults of a session. If it waits for the end of its backoff, it

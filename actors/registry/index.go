@@ -140,12 +140,13 @@ func (r *registrationIndex) matching(f inspected) (counts map[messages.State]int
 	}
 }
 
-// firstOfServers returns the oldest session of each server that is wanted.
-func (r *registrationIndex) firstOfServers(wanted func(server string) bool) (firsts []*registration) {
+// cursor returns a cursor for the sessions of each server that is wanted.
+func (r *registrationIndex) cursor(wanted func(server string) bool) cursor {
+	c := cursor{upTo: r.serial}
 	for _, name := range r.names {
 		if first := r.groups[name].first; first != nil && wanted(name) {
-			firsts = append(firsts, first)
+			c.next = append(c.next, first)
 		}
 	}
-	return firsts
+	return c
 }

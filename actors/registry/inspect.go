@@ -14,20 +14,21 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// maxSelected is how many sessions are selected in one step. More are found by a walk through all.
+// maxSelected is how many sessions are selected in one step. More are found by going through all.
 const maxSelected = 1000
 
-// listing puts the sessions of a snapshot together in steps. It is sent again for each step. There is one
-// at a time: the commands that come meanwhile wait for the next one, and those that select the same
+// listing puts the sessions of a snapshot together in steps. There is one at a time: the commands that come meanwhile wait for the next one, and those that select the same
 // sessions share it.
 type listing struct {
-	of       inspected
-	askers   []asker
-	snapshot *messages.Snapshot
-	limit    int
-	regs     []*registration // of which snapshots are taken
-	listed   []listedSession
-	walks    bool // regs are found by a walk, in no order
+	of         inspected
+	askers     []asker
+	snapshot   *messages.Snapshot
+	limit      int
+	regs       []*registration // of which snapshots are taken
+	all        cursor          // of the sessions of which they are taken in no order, if walks
+	walks      bool
+	listed     []listedSession
+	supervisor string
 }
 
 // inspected is what an Inspect selects.
@@ -63,7 +64,7 @@ func (r *registry) onInspect(cmd *messages.Inspect, from *actor.PID) {
 	who := asker{cmd.ID, from}
 	if r.inspections.current == nil {
 		r.inspections.current = &listing{of: of, askers: []asker{who}}
-		r.beginListing(r.inspections.current)
+		r.do(r.listingJob(r.inspections.current))
 		return
 	}
 	for _, waiting := range r.inspections.waiting {
@@ -79,9 +80,25 @@ func (r *registry) onInspect(cmd *messages.Inspect, from *actor.PID) {
 	r.inspections.waiting = append(r.inspections.waiting, &listing{of: of, askers: []asker{who}})
 }
 
-// beginListing counts and selects the sessions of a listing, and takes its first step.
+// listingJob returns the job of a listing.
+func (r *registry) listingJob(l *listing) *job {
+	step := func() (more bool) {
+		if l.snapshot == nil {
+			r.beginListing(l)
+		}
+		more = l.step()
+		if !more {
+			r.endListing(l)
+		}
+		return more
+	}
+	return &job{step: step, fail: r.failListings}
+}
+
+// beginListing counts and selects the sessions of a listing.
 func (r *registry) beginListing(l *listing) {
 	counts, matching := r.index.matching(l.of)
+	l.supervisor = r.cfg.Name
 	l.snapshot = &messages.Snapshot{
 		Time: time.Now(), Counters: r.counters, States: counts,
 		Open: r.gate.Sessions.Open, Cap: r.cfg.MaxSessions, Waiting: r.waiting + r.unpassed, Stopping: r.stopping,
@@ -107,14 +124,7 @@ func (r *registry) beginListing(l *listing) {
 		l.limit = snap.Total
 	}
 	if l.walks = l.limit > maxSelected && l.of.scope == ""; l.walks {
-		r.beginWalk(&walk{
-			visit: func(reg *registration) {
-				if l.of.state == "" || reg.state() == l.of.state {
-					l.take(reg, r.cfg.Name)
-				}
-			},
-			done: func() { r.endListing(l) },
-		}, func(server string) bool { return l.of.server == "" || l.of.server == server })
+		l.all = r.index.cursor(func(server string) bool { return l.of.server == "" || l.of.server == server })
 		return
 	}
 	for reg := range matching {
@@ -123,32 +133,28 @@ func (r *registry) beginListing(l *listing) {
 		}
 		l.regs = append(l.regs, reg)
 	}
-	r.continueListing(l)
 }
 
-// continueListing takes the next step of a listing.
-func (r *registry) continueListing(l *listing) {
-	if l.snapshot == nil {
-		r.beginListing(l)
-		return
-	}
+// step takes the next sessions. It reports whether there are more.
+func (l *listing) step() (more bool) {
 	n := min(contract.WalkStep, len(l.regs))
 	for _, reg := range l.regs[:n] {
 		if !reg.removed() {
-			l.take(reg, r.cfg.Name)
+			l.take(reg)
 		}
 	}
-	if l.regs = l.regs[n:]; len(l.regs) > 0 {
-		r.mailbox.PostUserMessage(l)
-		return
-	}
-	r.endListing(l)
+	l.regs = l.regs[n:]
+	return len(l.regs) > 0 || l.all.step(func(reg *registration) {
+		if l.of.state == "" || reg.state() == l.of.state {
+			l.take(reg)
+		}
+	})
 }
 
 // take adds the snapshot of a session.
-func (l *listing) take(reg *registration, supervisor string) {
+func (l *listing) take(reg *registration) {
 	one := reg.snapshot(l.snapshot.Time)
-	one.Supervisor = supervisor
+	one.Supervisor = l.supervisor
 	l.listed = append(l.listed, listedSession{one, reg.stateNode.Rank, reg.stateSince})
 }
 
@@ -164,7 +170,7 @@ func (r *registry) endListing(l *listing) {
 	if len(r.inspections.waiting) > 0 {
 		r.inspections.current = r.inspections.waiting[0]
 		r.inspections.waiting = r.inspections.waiting[1:]
-		r.mailbox.PostUserMessage(r.inspections.current)
+		r.mailbox.PostUserMessage(r.listingJob(r.inspections.current))
 	}
 }
 

@@ -302,14 +302,16 @@ func (f *intercepting) onStop(msg *protocol.Stop) {
 
 // onStopDue answers the operations whose interceptors have not returned, in steps.
 func (f *intercepting) onStopDue() {
-	n := 0
-	for i := range f.interceptions.all.All() {
-		if n++; n > contract.WalkStep {
-			f.mailbox.PostUserMessage(&stopDue{})
-			return
+	f.do(&job{step: func() (more bool) {
+		n := 0
+		for i := range f.interceptions.all.All() {
+			if n++; n > contract.WalkStep {
+				return true
+			}
+			f.onInterceptionDue(i)
 		}
-		f.onInterceptionDue(i)
-	}
+		return false
+	}})
 }
 
 // onStopped answers the operations that are left. There may be some, because user code can

@@ -8,6 +8,4 @@ type (
 	idleDue struct{}
 	// closeDue says that the time of a close command is over.
 	closeDue struct{ of *closeCommand }
-	// closeStepDue says that the next step of a close command is due.
-	closeStepDue struct{ of *closeCommand }
 )

@@ -65,21 +65,16 @@ func (r *registry) recoverBug(msg any, from *actor.PID) {
 		return
 	}
 	r.cfg.Logger.Error().Type("message", handled).Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("registry panicked")
-	switch due := msg.(type) {
+	switch msg.(type) {
 	case *protocol.Reload, *protocol.Release:
 		ok = true
-	case *listing:
-		r.failListings(messages.CodeInternal, bugDetail)
-	case *walkDue:
-		r.failListings(messages.CodeInternal, bugDetail)
-		if due.cmd != nil {
-			r.cfg.Post.Send(due.caller, messages.NewFailure(due.cmd, messages.CodeInternal, bugDetail))
-		}
-	case *messages.Inspect:
-		r.failListings(messages.CodeInternal, bugDetail)
-		return
 	}
-	if ok {
+	j := r.running
+	r.running = nil
+	switch {
+	case j != nil && j.fail != nil:
+		j.fail(messages.CodeInternal, bugDetail)
+	case ok:
 		r.respond(from, messages.NewFailure(cmd, messages.CodeInternal, bugDetail))
 	}
 }

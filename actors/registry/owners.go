@@ -264,8 +264,7 @@ func (r *registry) disown(k *contract.Call) {
 	}
 }
 
-// ownerEnd is the end of an owner, whose calls are cancelled and whose scopes are closed in steps. It
-// is sent again for each step.
+// ownerEnd is the end of an owner, whose calls are cancelled and whose scopes are closed in steps.
 type ownerEnd struct {
 	of      *owner
 	upTo    uint64        // the serial of the last call before the end
@@ -286,11 +285,11 @@ func (r *registry) onOwnerTerminated(who *actor.PID) {
 	end := &ownerEnd{of: o, upTo: r.counters.Calls, last: r.index.serial, next: o.order.Front(), event: &messages.OwnerTerminated{
 		Stamp: messages.Stamp{Time: time.Now(), Supervisor: r.cfg.Name}, Owner: o.pid.Address + "/" + o.pid.Id,
 	}}
-	r.continueEnd(end)
+	r.do(&job{step: func() bool { return r.continueEnd(end) }})
 }
 
-// continueEnd takes the next step of the end of an owner.
-func (r *registry) continueEnd(end *ownerEnd) {
+// continueEnd takes the next step of the end of an owner. It reports whether there are more.
+func (r *registry) continueEnd(end *ownerEnd) (more bool) {
 	o := end.of
 	n := 0
 	for owned := range o.asked.All() {
@@ -310,8 +309,7 @@ func (r *registry) continueEnd(end *ownerEnd) {
 		r.endBinding(end, held)
 	}
 	if len(o.calls) > 0 || end.next != nil {
-		r.mailbox.PostUserMessage(end)
-		return
+		return true
 	}
 	if len(end.event.Scopes) > 0 || end.event.Cancelled > 0 {
 		r.pending++
@@ -324,6 +322,7 @@ func (r *registry) continueEnd(end *ownerEnd) {
 		end.closing.scopes = false
 		r.continueClose(end.closing)
 	}
+	return false
 }
 
 // ownerEnded brings the event of the end of an owner.

@@ -71,6 +71,7 @@ type registry struct {
 	mailbox       *mailbox.Mailbox // of this actor
 	self          *actor.PID
 	spawn         func(*actor.Props) *actor.PID // spawns a session as a child
+	running       *job                          // whose step this is, or nil
 
 	// cancelIntercepted cancels operations that run through interceptors: those with an id, and
 	// those of a scope up to a serial, of which it returns how many had not been passed on. nil
@@ -252,16 +253,10 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 		r.onIdleDue()
 	case *closeDue:
 		r.onCloseDue(msg.of)
-	case *closeStepDue:
-		r.drainNext(msg.of)
-	case *walkDue:
-		r.continueWalk(msg.walk)
-	case *ownerEnd:
-		r.continueEnd(msg)
+	case *job:
+		r.do(msg)
 	case *ownerEnded:
 		r.onOwnerEnded(msg)
-	case *listing:
-		r.continueListing(msg)
 	case *cancelDue:
 		r.onCancelDue()
 	case *storeListed:

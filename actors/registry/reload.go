@@ -49,7 +49,7 @@ func (r *registry) onReload(msg *protocol.Reload, from *actor.PID) {
 			r.catalogue.Forget(name)
 		}
 	}
-	r.drainNext(closing)
+	r.drainAll(closing)
 	r.onIdleDue()
 	r.tellTimeouts()
 }

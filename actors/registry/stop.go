@@ -12,7 +12,7 @@ import (
 func (r *registry) onStop() {
 	if !r.stopping {
 		r.stopping = true
-		r.drainNext(r.newCloseCommand(&messages.CloseAll{}, nil, anyKey, contract.Drain{Leave: r.cfg.LeaveOpen}))
+		r.drainAll(r.newCloseCommand(&messages.CloseAll{}, nil, anyKey, contract.Drain{Leave: r.cfg.LeaveOpen}))
 		r.stopIfEmpty()
 	}
 }
@@ -47,8 +47,10 @@ func (r *registry) onStopped() {
 		switch msg := actor.UnwrapEnvelopeMessage(message).(type) {
 		case *passedOn:
 			r.cfg.AnswerUnread(msg.call, nil)
-		case *walkDue:
-			r.cfg.AnswerUnread(msg.cmd, msg.caller)
+		case *job:
+			if msg.fail != nil {
+				msg.fail(messages.CodeClosed, protocol.Stopped)
+			}
 		case *listAsked:
 			msg.reply <- listAnswer{}
 		default:

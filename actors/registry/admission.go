@@ -10,19 +10,24 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// gateDue says that the gate has something to do at this time, or more than one step may do.
-type gateDue struct{}
+// settle does what follows from a message: it carries out what the gate decides, and sets the timer.
+func (r *registry) settle() {
+	if !r.finished {
+		r.admit()
+		r.due.wake(r.mailbox)
+	}
+}
 
-// admit carries out what the gate decides, after each message. If there is much, the next step continues.
+// admit carries out what the gate decides. If there is much, the next step continues.
 func (r *registry) admit() {
-	if r.finished || !r.gate.Pending() {
+	if !r.gate.Pending() {
 		return
 	}
 	var d admission.Decision
 	for n := 0; n < contract.WalkStep && d.Do != admission.Continue; n++ {
 		found := false
 		if d, found = r.gate.Next(time.Now()); !found {
-			r.startGateTimer()
+			r.due.Set(&r.gateDue, r.gate.Wake())
 			return
 		}
 		switch d.Do {
@@ -36,34 +41,13 @@ func (r *registry) admit() {
 			r.cfg.Post.Send(d.Control.For.(*actor.PID), &contract.ControlAllowed{Is: true})
 		}
 	}
-	r.mailbox.PostUserMessage(&gateDue{})
-}
-
-// startGateTimer starts the timer for what the gate waits for.
-func (r *registry) startGateTimer() {
-	at := r.gate.Wake()
-	if at.Equal(r.gateAt) {
-		return
-	}
-	r.stopGateTimer()
-	if r.gateAt = at; !at.IsZero() {
-		r.gateTimer = contract.After(r.mailbox, time.Until(at), &gateDue{})
-	}
-}
-
-// stopGateTimer stops that timer, if it runs.
-func (r *registry) stopGateTimer() {
-	if r.gateTimer != nil {
-		r.gateTimer.Stop()
-	}
-	r.gateTimer, r.gateAt = nil, time.Time{}
+	r.mailbox.PostUserMessage(&job{step: func() (more bool) { return false }}) // after which the gate is asked again
 }
 
 // onGateDue tells the gate the time.
 func (r *registry) onGateDue() {
-	r.stopGateTimer()
 	r.gate.Due(time.Now())
-	r.startGateTimer()
+	r.due.Set(&r.gateDue, r.gate.Wake())
 }
 
 // letDial lets a session dial.
@@ -104,9 +88,8 @@ func (r *registry) advance(reg *registration) {
 	now := time.Now()
 	if !r.mayQueue(reg, now) {
 		r.gate.Rest(&reg.Session)
-		if wait := reg.notBefore.Sub(now); wait > 0 {
-			reg.stopBackoffTimer()
-			reg.backoffTimer = contract.After(r.mailbox, wait, &backoffDue{reg})
+		if reg.notBefore.After(now) {
+			r.due.Set(&reg.backoff, reg.notBefore)
 		}
 		return
 	}
@@ -123,7 +106,7 @@ func (r *registry) onBecameIdle(reg *registration) {
 		return
 	}
 	reg.wantsDial = false
-	reg.stopBackoffTimer()
+	r.due.Remove(&reg.backoff)
 	r.gate.Idle(&reg.Session)
 }
 

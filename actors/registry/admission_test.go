@@ -62,7 +62,7 @@ func TestLastMessagesOfASessionThatOtherCodeHasStoppedQueueNothing(t *testing.T)
 		open := w.gate.Sessions.Open
 		control := &contract.ControlWanted{Of: reg}
 		for _, last := range []any{
-			&contract.DialRequested{Of: reg}, &contract.BecameIdle{Of: reg}, &contract.DialAbandoned{Of: reg}, &backoffDue{reg},
+			&contract.DialRequested{Of: reg}, &contract.BecameIdle{Of: reg}, &contract.DialAbandoned{Of: reg},
 			&contract.HandshakeAnswered{Of: reg}, control, &contract.ControlEnded{Of: control},
 		} {
 			w.system.Root.Send(w.pid, last)

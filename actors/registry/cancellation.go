@@ -5,8 +5,8 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
-	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -23,11 +23,11 @@ const (
 // cancelPace, and queues the rest. The keys take turns, so that a key with many does not delay
 // the others. There is at most one cancellation of each operation.
 type cancellations struct {
-	mailbox *mailbox.Mailbox // of the registry
-	queues  map[messages.Key]*cancelQueue
-	turns   []*cancelQueue // those that are not empty, in the order of their turns
-	used    int            // of cancelBurst, in this interval
-	timer   *time.Timer    // sends cancelDue; nil after an interval without cancellations
+	alarm  *alarm.Alarm[func()] // of the registry
+	queues map[messages.Key]*cancelQueue
+	turns  []*cancelQueue      // those that are not empty, in the order of their turns
+	used   int                 // of cancelBurst, in this interval
+	due    alarm.Entry[func()] // the end of this interval; not set after one without cancellations
 }
 
 // cancelQueue has the cancellations of a key that wait.
@@ -36,13 +36,10 @@ type cancelQueue struct {
 	queue []func()
 }
 
-// cancelDue says that an interval of cancelPace is over.
-type cancelDue struct{}
-
 // add delivers a cancellation, or queues it.
 func (q *cancellations) add(key messages.Key, cancel func()) {
-	if q.timer == nil {
-		q.timer = contract.After(q.mailbox, cancelPace, &cancelDue{})
+	if q.due.At().IsZero() {
+		q.alarm.Set(&q.due, time.Now().Add(cancelPace))
 	}
 	if q.used < cancelBurst && len(q.turns) == 0 {
 		q.used++
@@ -76,12 +73,12 @@ func (q *cancellations) next() func() {
 // onCancelDue delivers the next queued cancellations.
 func (r *registry) onCancelDue() {
 	q := &r.cancellations
-	q.timer, q.used = nil, 0
+	q.used = 0
 	if len(q.turns) == 0 {
 		q.turns = nil
 		return
 	}
-	q.timer = contract.After(q.mailbox, cancelPace, &cancelDue{})
+	q.alarm.Set(&q.due, time.Now().Add(cancelPace))
 	for ; q.used < cancelBurst && len(q.turns) > 0; q.used++ {
 		q.next()()
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/session"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -22,8 +23,8 @@ type closeCommand struct {
 	caller  *actor.PID
 	match   func(messages.Key) bool // the keys to close; may be called from any goroutine
 	drain   contract.Drain
-	timer   *time.Timer
-	replied bool // the reply was sent
+	due     alarm.Entry[func()] // when it is answered at the latest
+	replied bool                // the reply was sent
 
 	cursor      // of the sessions to drain
 	scopes bool // the scopes of an owner that has terminated are being drained
@@ -150,7 +151,8 @@ func (r *registry) newCloseCommand(cmd messages.Command, from *actor.PID, match 
 		reply: &messages.Closed{ID: cmd.RequestID()}, caller: from, match: match, drain: how, cursor: r.index.cursor(serversOf(cmd, match)),
 		waiting: map[*registration]struct{}{}, begun: map[messages.Key]bool{},
 	}
-	closing.timer = contract.After(r.mailbox, r.closeTime(), &closeDue{closing})
+	closing.due.Of = func() { r.onCloseDue(closing) }
+	r.due.Set(&closing.due, time.Now().Add(r.closeTime()))
 	closing.leftovers = r.leftovers.take(match)
 	closing.keys = slices.SortedFunc(maps.Keys(closing.leftovers), messages.Key.Compare)
 	r.closings.add(closing)
@@ -298,7 +300,7 @@ func (r *registry) replyIfDone(closing *closeCommand) {
 		return
 	}
 	closing.replied = true
-	closing.timer.Stop()
+	r.due.Remove(&closing.due)
 	r.closings.remove(closing)
 	slices.SortFunc(closing.reply.Left, func(a, b messages.Left) int {
 		return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(a.Reason, b.Reason))

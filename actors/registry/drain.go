@@ -36,7 +36,7 @@ func (r *registry) takeOutOfUse(reg *registration) {
 	reg.wantsDial = false
 	r.gate.Drain(&reg.Session)
 	r.setState(reg, messages.StateDraining)
-	reg.stopBackoffTimer()
+	r.due.Remove(&reg.backoff)
 	e := r.entries[reg.key]
 	e.current = nil
 	e.draining = append(e.draining, reg)

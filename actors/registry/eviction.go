@@ -19,12 +19,10 @@ func (r *registry) evict(reg *registration, reason messages.EvictReason) {
 	r.drain(reg, contract.Drain{Evict: true})
 }
 
-// onIdleDue evicts the sessions that have not been used for the idle timeout of their
-// server.
+// onIdleDue evicts sessions that have not been used for the idle timeout of their server. If there are many, others stay due.
 func (r *registry) onIdleDue() {
-	r.stopIdleTimer()
 	now := time.Now()
-	next := time.Duration(-1)
+	evicted := 0
 	for _, name := range slices.Sorted(maps.Keys(r.servers)) {
 		srv := r.servers[name]
 		timeout := srv.limits.IdleTimeout
@@ -34,34 +32,15 @@ func (r *registry) onIdleDue() {
 		for _, of := range []admission.Rank{admission.UnusedSlot, admission.NoSlot} {
 			for s := range srv.turns.Quota.LRU.Oldest(of) {
 				reg := registrationOf(s.Of)
-				if left := reg.usedAt.Add(timeout).Sub(now); left > 0 {
-					if next < 0 || left < next {
-						next = left
-					}
+				if at := reg.usedAt.Add(timeout); at.After(now) || evicted == contract.WalkStep {
+					r.due.Hasten(&r.idleDue, at)
 					break
 				}
+				evicted++
 				r.evict(reg, messages.EvictIdle)
 			}
 		}
 	}
-	if next > 0 {
-		r.startIdleTimer(now.Add(next))
-	}
-}
-
-// startIdleTimer starts the timer for the next idle timeout.
-func (r *registry) startIdleTimer(at time.Time) {
-	r.stopIdleTimer()
-	r.idleAt = at
-	r.idleTimer = contract.After(r.mailbox, time.Until(at), &idleDue{})
-}
-
-// stopIdleTimer stops the timer for the next idle timeout, if it runs.
-func (r *registry) stopIdleTimer() {
-	if r.idleTimer != nil {
-		r.idleTimer.Stop()
-	}
-	r.idleTimer = nil
 }
 
 // minKeysWithoutSlot is how many sessions without a slot are kept in any case.

@@ -48,7 +48,7 @@ func (r *registry) onForget(cmd *messages.Forget, from *actor.PID) {
 func (r *registry) forgetFaults(reg *registration) {
 	reg.decider, reg.cause, reg.failedDials = nil, nil, 0
 	reg.notBefore, reg.breakerUntil = time.Time{}, time.Time{}
-	reg.stopBackoffTimer()
+	r.due.Remove(&reg.backoff)
 	if reg.state() == messages.StateBroken {
 		r.setState(reg, messages.StateWaiting)
 	}

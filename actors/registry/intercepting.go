@@ -76,7 +76,7 @@ func (f *intercepting) Receive(c actor.Context) {
 		f.onStarted(c)
 	}
 	f.handle(c.Message(), c.Sender())
-	f.admit()
+	f.settle()
 }
 
 // handle handles operations and the messages of interceptors, and gives the rest to the

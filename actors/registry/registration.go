@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
@@ -70,7 +71,7 @@ type registration struct {
 	cause        *actors.Fault // the last fault; nil while there is a connection
 	notBefore    time.Time     // the earliest time of the next dial
 	breakerUntil time.Time     // calls are rejected until then
-	backoffTimer *time.Timer   // sends backoffDue
+	backoff      alarm.Entry[func()]
 }
 
 // Registered says that messages of the session carry it.
@@ -209,6 +210,7 @@ func (r *registry) sessionOf(key messages.Key) *registration {
 func (r *registry) start(reg *registration, spec session.Spec) {
 	reg.limits = reg.server.limits
 	reg.Of = reg
+	reg.backoff.Of = func() { r.advance(reg) }
 	r.gate.Join(&reg.Session, reg.server.turns, reg.tenant.shared())
 	spec.Config, spec.Key, spec.Server, spec.Limits = r.cfg, reg.key, &reg.server.Server, reg.limits
 	spec.Registry, spec.Registration, spec.Bind = r.mailbox, reg, r.owners.bindingOf(reg.key.Scope)
@@ -329,8 +331,8 @@ func (r *registry) touch(reg *registration) {
 	reg.usedAt = time.Now()
 	r.gate.Use(&reg.Session, reg.outstanding == 0)
 	timeout := reg.server.limits.IdleTimeout
-	if at := reg.usedAt.Add(timeout); timeout > 0 && (r.idleTimer == nil || at.Before(r.idleAt)) {
-		r.startIdleTimer(at)
+	if timeout > 0 {
+		r.due.Hasten(&r.idleDue, reg.usedAt.Add(timeout))
 	}
 }
 
@@ -386,7 +388,7 @@ func (r *registry) remove(reg *registration) {
 	reg.outstanding = 0
 	r.recount(reg)
 	reg.wantsDial = false
-	reg.stopBackoffTimer()
+	r.due.Remove(&reg.backoff)
 	e := r.entries[reg.key]
 	e.draining = slices.DeleteFunc(e.draining, func(other *registration) bool { return other == reg })
 	r.gate.Leave(&reg.Session)
@@ -408,12 +410,4 @@ func (r *registry) remove(reg *registration) {
 // stamp returns the stamp of an event of the session.
 func (r *registry) stamp(reg *registration) messages.Stamp {
 	return messages.Stamp{Key: reg.key, Generation: reg.generation, Time: time.Now(), Supervisor: r.cfg.Name}
-}
-
-// stopBackoffTimer stops the timer of the backoff, if it runs.
-func (reg *registration) stopBackoffTimer() {
-	if reg.backoffTimer != nil {
-		reg.backoffTimer.Stop()
-	}
-	reg.backoffTimer = nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
@@ -47,10 +48,9 @@ type registry struct {
 	catalogue     *catalogue.Catalogue
 	generations   *generations
 
-	gateTimer     *time.Timer
-	gateAt        time.Time // when gateTimer fires
-	idleTimer     *time.Timer
-	idleAt        time.Time // when idleTimer fires
+	due           due
+	gateDue       alarm.Entry[func()] // when the gate has something to do
+	idleDue       alarm.Entry[func()] // when the idle timeout of a session may be over
 	closings      closings
 	leftovers     leftovers
 	children      int       // session actors whose end is not known
@@ -138,11 +138,12 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 		calls:     callNames{}, controls: map[*contract.ControlWanted]*admission.Control{}, unknownTypes: map[string]bool{}, mailbox: m, owners: newOwners(),
 		defaults: limitsOf(cfg, mcpbridge.Limits{}), tenants: map[string]*tenant{},
 	}
+	r.gateDue.Of, r.idleDue.Of, r.cancellations.due.Of = r.onGateDue, r.onIdleDue, r.onCancelDue
 	r.closings.ofScope = map[string]*ring.Ring[*closeCommand]{}
 	for _, srv := range cfg.Servers {
 		r.servers[srv.Name] = r.newServer(srv, cfg.Classes[srv.Name])
 	}
-	r.cancellations.mailbox, r.cancellations.queues = m, map[messages.Key]*cancelQueue{}
+	r.cancellations.alarm, r.cancellations.queues = &r.due.Alarm, map[messages.Key]*cancelQueue{}
 	return r
 }
 
@@ -150,7 +151,7 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 func (r *registry) Receive(c actor.Context) {
 	defer r.recoverBug(c.Message(), c.Sender())
 	r.handle(c.Message(), c.Sender())
-	r.admit()
+	r.settle()
 }
 
 // handle handles lifecycle messages and commands, and gives the rest to onReport.
@@ -233,8 +234,6 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 		r.onSessionClosed(msg)
 	case *contract.CallsTimedOut:
 		r.onCallsTimedOut(msg)
-	case *backoffDue:
-		r.advance(msg.of)
 	case *contract.DialAbandoned:
 		r.onDialAbandoned(registrationOf(msg.Of))
 	case *contract.AddressFound:
@@ -247,18 +246,12 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 		r.onControlEnded(msg.Of)
 	case *contract.HandshakeAnswered:
 		r.onHandshakeAnswered(registrationOf(msg.Of))
-	case *gateDue:
-		r.onGateDue()
-	case *idleDue:
-		r.onIdleDue()
-	case *closeDue:
-		r.onCloseDue(msg.of)
+	case *alarmDue:
+		r.onAlarmDue()
 	case *job:
 		r.do(msg)
 	case *ownerEnded:
 		r.onOwnerEnded(msg)
-	case *cancelDue:
-		r.onCancelDue()
 	case *storeListed:
 		r.onStoreListed(msg)
 	case *listSaved, *callsSwept:

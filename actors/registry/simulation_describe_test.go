@@ -38,10 +38,6 @@ func describe(message any) string {
 		about = registrationOf(msg.Of).key.String()
 	case *contract.HandshakeAnswered:
 		about = registrationOf(msg.Of).key.String()
-	case *backoffDue:
-		about = msg.of.key.String()
-	case *closeDue:
-		about = fmt.Sprint(msg.of.reply.ID, msg.of.upTo)
 	case *listAsked:
 		about = msg.key.String() + " " + msg.method + " " + msg.class
 	case *listReturned:

@@ -277,7 +277,7 @@ func (p *supervisor) checkEnd() {
 		s.violate("something is left", "%d sessions, %d keys, %d slots, %d close commands, %d tenants, %d calls, %d waiting, %d controls",
 			len(r.registrations), len(r.entries), r.gate.Sessions.Open, r.closings.all.Count, len(r.tenants), len(r.calls), r.waiting, p.controls)
 	}
-	if !r.gate.Wake().IsZero() || r.gateTimer != nil {
+	if !r.gate.Wake().IsZero() || r.due.timer != nil {
 		s.violate("something is left", "the gate waits")
 	}
 	for _, srv := range r.servers {

@@ -110,7 +110,7 @@ func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry), changes 
 		<-stopped
 		time.Sleep(10 * time.Second)
 		require.Zero(t, w.gate.Sessions.Open)
-		require.Nil(t, w.gateTimer)
+		require.Nil(t, w.due.timer)
 		require.LessOrEqual(t, w.endpoints(), len(w.servers))
 		require.Empty(t, w.tenants)
 		require.Empty(t, w.controls)

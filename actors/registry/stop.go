@@ -30,15 +30,8 @@ func (r *registry) stopIfEmpty() {
 // stop any actor.
 func (r *registry) onStopped() {
 	r.finished = true
-	r.stopIdleTimer()
-	r.stopGateTimer()
-	if r.cancellations.timer != nil {
-		r.cancellations.timer.Stop()
-	}
+	r.due.stop()
 	r.releaseOwners()
-	for _, reg := range r.registrations {
-		reg.stopBackoffTimer()
-	}
 	for closing := range r.closings.all.All() {
 		r.onCloseDue(closing)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -38,10 +39,10 @@ type Gate struct {
 	freed     ring.Ring[*Tenant]   // with stuck lines, and maybe a slot for them
 	looks     int                  // places and lines that this step has looked at in vain
 	starts    starts
-	probes    wakes
-	decided   []Decision // to be taken before others
-	changed   bool       // there may be a decision
-	rested    *Session   // the last session that became idle
+	probes    alarm.Alarm[*Endpoint] // when the next one of an endpoint is due
+	decided   []Decision             // to be taken before others
+	changed   bool                   // there may be a decision
+	rested    *Session               // the last session that became idle
 }
 
 // Config bounds what a gate allows.
@@ -334,7 +335,7 @@ func (g *Gate) dequeue(s *Session) {
 	g.arrange(l)
 	ep := l.place.Endpoint
 	if ep.queued--; ep.queued == 0 {
-		g.probes.remove(ep)
+		g.probes.Remove(&ep.wake)
 	}
 }
 
@@ -373,7 +374,7 @@ func (g *Gate) recall(ep *Endpoint) {
 // review does what follows when it has changed whether an endpoint is up.
 func (g *Gate) review(ep *Endpoint) {
 	ep.noteHealth()
-	g.probes.remove(ep) // block sets it again
+	g.probes.Remove(&ep.wake) // block sets it again
 	g.recall(ep)
 }
 

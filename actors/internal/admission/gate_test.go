@@ -525,7 +525,7 @@ func runWorld(t *testing.T, seed uint64) {
 	require.Zero(t, w.gate.waiting.Count)
 	require.Zero(t, w.gate.starts.count+w.gate.starts.young+w.gate.starts.down)
 	require.Empty(t, w.gate.starts.recent)
-	require.Empty(t, w.gate.probes)
+	require.Zero(t, w.gate.probes.Next())
 	require.True(t, w.gate.Wake().IsZero())
 	for _, srv := range w.servers {
 		require.Empty(t, srv.others)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 )
 
@@ -62,9 +63,8 @@ type Tenant struct {
 type Endpoint struct {
 	Outage
 	places []*Place
-	queued int       // sessions
-	wakeAt time.Time // when the next probe is due; zero while nothing waits for it
-	index  int       // in Gate.probes
+	queued int                    // sessions
+	wake   alarm.Entry[*Endpoint] // for the next probe; not set while nothing waits for it
 }
 
 // Ranks of the places of a server by their health.
@@ -122,6 +122,7 @@ func (g *Gate) newPlace(srv *Server, address string) *Place {
 	ep := g.endpoints[address]
 	if ep == nil {
 		ep = new(Endpoint)
+		ep.wake.Of = ep
 		if address != "" {
 			g.endpoints[address] = ep
 		}

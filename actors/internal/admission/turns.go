@@ -202,6 +202,6 @@ func (g *Gate) block(p *Place, now time.Time) {
 	p.blocked = true
 	g.arrangePlace(p)
 	if ep := p.Endpoint; ep.Down && ep.Next.After(now) {
-		g.probes.set(ep, ep.Next)
+		g.probes.Set(&ep.wake, ep.Next)
 	}
 }

@@ -14,27 +14,55 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// No two files of a package of the bridge need each other: if a file uses what another one
-// defines, directly or through further files, the other one uses nothing of the first.
-func TestFilesOfTheBridgeNeedEachOtherOneWay(t *testing.T) {
-	for _, pkg := range list(t, "../mcpbridge/...") {
+const module = "github.com/mcpactor/mcpactor/"
+
+// circles is how many files of a package need each other in a circle: each uses what the others define, directly or through
+// further files. All other packages of these rooms have none. A number may only become smaller.
+var circles = map[string]int{
+	"actors/internal/admission": 8,
+	"actors/internal/catalogue": 3,
+	"actors/internal/contract":  7,
+	"actors/internal/session":   18,
+	"actors/registry":           32,
+	"cluster":                   6,
+	"cluster/internal/mesh":     4,
+	"cluster/internal/node":     24,
+	"cluster/internal/quorum":   3,
+	"cluster/internal/wire":     3,
+	"cluster/show":              5,
+	"internal/gateway":          14,
+	"toolset":                   17,
+}
+
+// The files of a package need each other one way: if a file uses what another one defines, directly or through further files,
+// the other one uses nothing of the first.
+func TestFilesNeedEachOtherOneWay(t *testing.T) {
+	found := map[string]int{}
+	for _, pkg := range slices.Concat(list(t, "..", "./mcpbridge/...", "./actors/...", "./toolset/...", "./internal/gateway/..."), list(t, "../cluster", "./...")) {
 		if pkg.Standard || pkg.DepOnly {
 			continue
 		}
-		t.Run(pkg.ImportPath, func(t *testing.T) {
-			uses := usesBetweenFiles(t, pkg)
-			for from := range uses {
-				path := pathTo(from, from, uses, map[string]bool{})
-				require.Empty(t, path, "%s: a file needs itself through others: %v", pkg.ImportPath, path)
+		uses := usesBetweenFiles(t, pkg)
+		name := strings.TrimPrefix(pkg.ImportPath, module)
+		for from := range uses {
+			path := pathTo(from, from, uses, map[string]bool{})
+			if path == nil {
+				continue
 			}
-		})
+			found[name]++
+			if circles[name] == 0 {
+				t.Logf("%s: a file needs itself through others: %v", name, path)
+			}
+		}
 	}
+	require.Equal(t, circles, found)
 }
 
 // imports says which packages of the module a package may import. Each line is for the packages on its
@@ -82,15 +110,18 @@ var imports = []struct{ of, may string }{
 	// The actors communicate by messages: a session knows nothing of the registry, which spawns it.
 	{"internal/protocol", "mcpbridge messages internal/caller internal/relay"},
 	{"actors", "mcpbridge messages internal/relay"},
-	{"actors/internal/callctx actors/internal/mailbox actors/internal/ring", ""},
+	{"actors/internal/alarm actors/internal/callctx actors/internal/mailbox actors/internal/ring", ""},
 	{"actors/internal/contract", "actors mcpbridge messages internal/caller internal/dispatch internal/guard internal/protocol internal/relay internal/tasks " +
 		"actors/internal/callctx actors/internal/mailbox actors/internal/ring"},
-	{"actors/internal/admission", "mcpbridge messages actors/internal/ring"},                  // it decides, and sends nothing
-	{"actors/internal/catalogue", "mcpbridge messages internal/results actors/internal/ring"}, // as well
+	{"actors/internal/admission", "mcpbridge messages actors/internal/alarm actors/internal/ring"}, // it decides, and sends nothing
+	{"actors/internal/catalogue", "mcpbridge messages internal/results actors/internal/ring"},      // as well
+	{"actors/internal/table", "actors mcpbridge messages internal/nearest internal/protocol actors/internal/admission actors/internal/alarm " +
+		"actors/internal/catalogue actors/internal/contract actors/internal/mailbox"},
 	{"actors/internal/session", "actors mcpbridge messages internal/protocol internal/tasks actors/internal/callctx actors/internal/contract " +
 		"actors/internal/mailbox actors/internal/ring"},
-	{"actors/registry", "actors mcpbridge messages internal/caller internal/dispatch internal/door internal/nearest internal/protocol internal/relay " +
-		"actors/internal/admission actors/internal/catalogue actors/internal/contract actors/internal/mailbox actors/internal/ring actors/internal/session"},
+	{"actors/registry", "actors mcpbridge messages internal/caller internal/dispatch internal/door internal/protocol internal/relay " +
+		"actors/internal/admission actors/internal/alarm actors/internal/catalogue actors/internal/contract actors/internal/mailbox " +
+		"actors/internal/ring actors/internal/session actors/internal/table"},
 
 	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/caller internal/protocol internal/relay internal/schemas internal/storelimit"},
 	{"supervisor/debug supervisor/health", "messages supervisor internal/visible"},
@@ -109,7 +140,6 @@ var imports = []struct{ of, may string }{
 }
 
 func TestImportsPointOneWay(t *testing.T) {
-	const module = "github.com/mcpactor/mcpactor/"
 	matches := func(list, name string) bool {
 		for _, pattern := range strings.Fields(list) {
 			room, all := strings.CutSuffix(pattern, "/...")
@@ -130,7 +160,7 @@ func TestImportsPointOneWay(t *testing.T) {
 			require.True(t, above, "%s may import %s, which has no line above", line.of, name)
 		}
 	}
-	for _, pkg := range list(t, "../...") {
+	for _, pkg := range list(t, "..", "./...") {
 		if pkg.Standard || pkg.DepOnly {
 			continue
 		}
@@ -191,7 +221,7 @@ func eachUse(t *testing.T, pkg listed, f func(from, to string, object types.Obje
 		files = append(files, file)
 	}
 	exports := map[string]string{}
-	for _, dep := range list(t, pkg.ImportPath) {
+	for _, dep := range list(t, pkg.Dir, ".") {
 		exports[dep.ImportPath] = dep.Export
 	}
 	config := types.Config{Importer: importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })}
@@ -217,10 +247,12 @@ type listed struct {
 	Standard, DepOnly       bool
 }
 
-// list returns packages and all that they import.
-func list(t *testing.T, patterns ...string) (all []listed) {
+// list returns packages of the module in a folder, and all that they import.
+func list(t *testing.T, dir string, patterns ...string) (all []listed) {
 	args := append([]string{"list", "-deps", "-export", "-json=ImportPath,Dir,Export,GoFiles,Imports,Deps,Standard,DepOnly"}, patterns...)
-	out, err := exec.Command("go", args...).Output()
+	cmd := exec.Command("go", args...)
+	cmd.Dir = dir
+	out, err := cmd.Output()
 	require.NoError(t, err)
 	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var pkg listed

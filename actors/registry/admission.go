@@ -3,6 +3,8 @@ package registry
 import (
 	"time"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
@@ -32,11 +34,11 @@ func (r *registry) admit() {
 		}
 		switch d.Do {
 		case admission.Dial:
-			r.letDial(registrationOf(d.Session.Of))
+			r.letDial(table.Of(d.Session.Of))
 		case admission.Evict:
-			r.evict(registrationOf(d.Session.Of), d.Reason)
+			r.evict(table.Of(d.Session.Of), d.Reason)
 		case admission.Abandon:
-			registrationOf(d.Session.Of).send(&contract.AbandonDial{})
+			table.Of(d.Session.Of).Send(&contract.AbandonDial{})
 		case admission.AllowControl:
 			r.cfg.Post.Send(d.Control.For.(*actor.PID), &contract.ControlAllowed{Is: true})
 		}
@@ -51,22 +53,22 @@ func (r *registry) onGateDue() {
 }
 
 // letDial lets a session dial.
-func (r *registry) letDial(reg *registration) {
+func (r *registry) letDial(reg *table.Registration) {
 	r.counters.Dials++
-	reg.wantsDial, reg.addressed = false, reg.server.PerKey == nil
+	reg.WantsDial, reg.Addressed = false, reg.Server.PerKey == nil
 	if !reg.Draining {
 		r.setState(reg, messages.StateConnecting)
 	}
 	r.tellLimits(reg)
-	reg.send(&contract.Grant{Generation: r.entries[reg.key].generation})
+	reg.Send(&contract.Grant{Generation: r.table.Entry(reg.Key).Generation})
 }
 
 // onDialRequested queues a session for a grant.
-func (r *registry) onDialRequested(reg *registration) {
-	if reg.removed() || reg.Draining && !reg.Cleanup || reg.Dialing {
+func (r *registry) onDialRequested(reg *table.Registration) {
+	if reg.Removed() || reg.Draining && !reg.Cleanup || reg.Dialing {
 		return
 	}
-	reg.wantsDial = true
+	reg.WantsDial = true
 	if !reg.Draining {
 		r.setState(reg, messages.StateWaiting)
 	}
@@ -75,21 +77,21 @@ func (r *registry) onDialRequested(reg *registration) {
 
 // mayQueue reports whether a session may be queued: its backoff is over, and its
 // predecessor is closed.
-func (r *registry) mayQueue(reg *registration, now time.Time) bool {
-	return (!now.Before(reg.notBefore) || reg.mayHaveNewCredentials()) && r.entries[reg.key].predecessor(reg) == nil
+func (r *registry) mayQueue(reg *table.Registration, now time.Time) bool {
+	return (!now.Before(reg.NotBefore) || reg.MayHaveNewCredentials()) && r.table.Entry(reg.Key).Predecessor(reg) == nil
 }
 
 // advance queues a session that wants to dial, if it may be queued now, or starts the
 // timer for the end of its backoff. It is called again when the predecessor is closed.
-func (r *registry) advance(reg *registration) {
-	if !reg.wantsDial || reg.Queued() {
+func (r *registry) advance(reg *table.Registration) {
+	if !reg.WantsDial || reg.Queued() {
 		return
 	}
 	now := time.Now()
 	if !r.mayQueue(reg, now) {
 		r.gate.Rest(&reg.Session)
-		if reg.notBefore.After(now) {
-			r.due.Set(&reg.backoff, reg.notBefore)
+		if reg.NotBefore.After(now) {
+			r.due.Set(&reg.Backoff, reg.NotBefore)
 		}
 		return
 	}
@@ -101,17 +103,17 @@ func (r *registry) advance(reg *registration) {
 }
 
 // onBecameIdle takes back the slot of a session that has no connection and wants none.
-func (r *registry) onBecameIdle(reg *registration) {
+func (r *registry) onBecameIdle(reg *table.Registration) {
 	if reg.Dialing || reg.Draining {
 		return
 	}
-	reg.wantsDial = false
-	r.due.Remove(&reg.backoff)
+	reg.WantsDial = false
+	r.due.Remove(&reg.Backoff)
 	r.gate.Idle(&reg.Session)
 }
 
 // onDialAbandoned takes back the permits of an abandoned dial.
-func (r *registry) onDialAbandoned(reg *registration) {
+func (r *registry) onDialAbandoned(reg *table.Registration) {
 	r.gate.Abandoned(&reg.Session, time.Now())
 	if !reg.Draining {
 		r.setState(reg, messages.StateWaiting)
@@ -119,7 +121,7 @@ func (r *registry) onDialAbandoned(reg *registration) {
 }
 
 // onHandshakeAnswered takes back the permit to start a process.
-func (r *registry) onHandshakeAnswered(reg *registration) {
+func (r *registry) onHandshakeAnswered(reg *table.Registration) {
 	r.gate.Started(&reg.Session)
 	r.serverUp(reg)
 }
@@ -132,10 +134,10 @@ func (r *registry) onHandshakeAnswered(reg *registration) {
 //	                                             ├─ up, or may be probed ──▶ the dial continues
 //	                                             └─ else ──▶ the dial ends, and the session is queued there
 func (r *registry) onAddressFound(msg *contract.AddressFound, from *actor.PID) {
-	reg := registrationOf(msg.Of)
+	reg := table.Of(msg.Of)
 	is := false
 	if reg.Dialing {
-		reg.addressed = true
+		reg.Addressed = true
 		is = r.gate.Move(&reg.Session, msg.Address, time.Now())
 	}
 	r.cfg.Post.Send(from, &contract.AddressAllowed{Is: is})
@@ -143,7 +145,7 @@ func (r *registry) onAddressFound(msg *contract.AddressFound, from *actor.PID) {
 
 // onControlWanted queues a control, or refuses it.
 func (r *registry) onControlWanted(msg *contract.ControlWanted, from *actor.PID) {
-	control := r.gate.WantControl(&registrationOf(msg.Of).Session, time.Now(), from)
+	control := r.gate.WantControl(&table.Of(msg.Of).Session, time.Now(), from)
 	if control == nil {
 		r.cfg.Post.Send(from, &contract.ControlAllowed{Is: false})
 		return

@@ -54,11 +54,11 @@ func TestLastMessagesOfASessionThatOtherCodeHasStoppedQueueNothing(t *testing.T)
 		w.system.Root.RequestWithCustomSender(w.pid, &messages.CloseSession{Key: key}, box.PID)
 		time.Sleep(time.Millisecond) // its dial takes a second
 		synctest.Wait()
-		reg := w.entries[key].draining[0]
-		w.system.Root.Stop(reg.pid)
+		reg := w.table.Entry(key).Draining[0]
+		w.system.Root.Stop(reg.PID)
 		require.IsType(t, &messages.Closed{}, <-box.Reply)
 		synctest.Wait()
-		require.True(t, reg.removed())
+		require.True(t, reg.Removed())
 		open := w.gate.Sessions.Open
 		control := &contract.ControlWanted{Of: reg}
 		for _, last := range []any{
@@ -88,16 +88,16 @@ func TestAReloadChangesAServerWithSessionsThatWait(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		require.Greater(t, w.servers["s"].turns.Down(), 190)
-		before := w.servers["s"] // its PerKey has no id, so that it counts as another function
+		require.Greater(t, w.table.Servers["s"].Turns.Down(), 190)
+		before := w.table.Servers["s"] // its PerKey has no id, so that it counts as another function
 		w.system.Root.Send(w.pid, NewReload([]mcpbridge.Server{before.Server}, nil, func() {}))
 		for i := range 200 {
 			waiting = append(waiting, w.call(fmt.Sprint("down-", i), "fast"))
 		}
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		require.NotSame(t, before, w.servers["s"])
-		require.Zero(t, before.turns.Waiting())
+		require.NotSame(t, before, w.table.Servers["s"])
+		require.Zero(t, before.Turns.Waiting())
 		require.NotNil(t, <-w.call("quiet", "fast").Reply, "what comes now is after these reads, also for the race detector")
 		dialer.up.Store(true)
 		for i, box := range waiting {

@@ -3,14 +3,14 @@ package registry
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
+
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
-	"github.com/mcpactor/mcpactor/internal/nearest"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -34,7 +34,7 @@ func (r *registry) newCall(op messages.Operation, from *actor.PID) *contract.Cal
 	now := time.Now()
 	k.Accepted = now
 	if limit := now.Add(maxDeadline); k.Deadline.IsZero() {
-		k.Deadline = now.Add(r.limits(k.Key.Server).CallTimeout)
+		k.Deadline = now.Add(r.table.Limits(k.Key.Server).CallTimeout)
 	} else if k.Deadline.After(limit) {
 		k.Deadline = limit
 	}
@@ -94,7 +94,7 @@ func (r *registry) forward(k *contract.Call) {
 // back.
 func (r *registry) reject(k *contract.Call, f *messages.Failure) {
 	r.cfg.Post.Send(k.Caller, f)
-	r.countRejected(k.Key.Server, f.Code)
+	r.table.CountRejected(k.Key.Server, f.Code)
 	r.logReply(k, f.Code)
 	r.disown(k)
 }
@@ -124,14 +124,14 @@ func (r *registry) rejection(k *contract.Call, now time.Time) *messages.Failure 
 	if f := mayNotReplay(k); f != nil {
 		return f
 	}
-	srv := r.servers[k.Key.Server]
+	srv := r.table.Servers[k.Key.Server]
 	switch op, custom := k.Op.(*messages.Custom); {
 	case custom && srv != nil && !slices.Contains(srv.CustomMethods, op.Name):
-		return k.Failure(messages.CodeInvalid, fmt.Sprintf("name: %q is not one of the customMethods of the server", truncated(op.Name)))
+		return k.Failure(messages.CodeInvalid, fmt.Sprintf("name: %q is not one of the customMethods of the server", table.Truncated(op.Name)))
 	case r.stopping:
 		return k.Failure(messages.CodeDraining, "the supervisor is stopping")
 	case srv == nil:
-		return k.Failure(messages.CodeUnknownServer, r.noServer(k.Key.Server))
+		return k.Failure(messages.CodeUnknownServer, r.table.NoServer(k.Key.Server))
 	case !now.Before(k.Deadline):
 		return k.Failure(messages.CodeDeadline, "the deadline had passed before the call came")
 	}
@@ -160,115 +160,17 @@ func mayNotReplay(k *contract.Call) *messages.Failure {
 
 // onCallReplied notes that a session has replied to a call.
 func (r *registry) onCallReplied(msg *contract.CallReplied) {
-	reg := registrationOf(msg.Of)
-	r.calls.remove(msg.Call)
+	reg := table.Of(msg.Of)
+	r.table.Calls.Remove(msg.Call)
 	if msg.Call.Op.Head().Owner != nil {
 		r.disown(msg.Call)
 	}
-	reg.group.load.countReplied(msg, time.Now())
+	reg.Load().CountReplied(msg, time.Now())
 	r.logReply(msg.Call, msg.Code)
-	if reg.removed() {
+	if reg.Removed() {
 		return // other code has stopped the actor
 	}
-	reg.outstanding--
-	r.recount(reg)
+	reg.Outstanding--
+	r.table.Recount(reg)
 	r.touch(reg)
-}
-
-// noServer says that no server of a name is configured, and which one may be meant.
-func (r *registry) noServer(name string) string {
-	if meant := nearest.Of(name, slices.Sorted(maps.Keys(r.servers))); meant != "" {
-		return fmt.Sprintf("no server %q is configured: did you mean %q?", truncated(name), meant)
-	}
-	return fmt.Sprintf("no server %q is configured", truncated(name))
-}
-
-// truncated returns the first 128 bytes of a name that a caller chose.
-func truncated(name string) string {
-	if len(name) > 128 {
-		return name[:128] + "…"
-	}
-	return name
-}
-
-// load is the load of a server.
-type load struct{ messages.Load }
-
-// countReplied counts an operation that a session has answered.
-func (l *load) countReplied(msg *contract.CallReplied, now time.Time) {
-	if _, is := msg.Call.Op.(*contract.Reopen); is {
-		return
-	}
-	l.count(msg.Code)
-	l.Durations.Add(now.Sub(msg.Call.Accepted))
-	if msg.Call.Runs > 0 {
-		l.Waits.Add(msg.Waited)
-	}
-}
-
-// count counts a reply. The code is empty for a result.
-func (l *load) count(code messages.Code) {
-	switch {
-	case code == "":
-		l.Succeeded++
-	case l.Failed == nil:
-		l.Failed = map[messages.Code]uint64{code: 1}
-	default:
-		l.Failed[code]++
-	}
-}
-
-// snapshot returns a copy.
-func (l *load) snapshot() messages.Load {
-	copied := l.Load
-	copied.Failed = maps.Clone(l.Failed)
-	return copied
-}
-
-// countRejected counts a call that was rejected, if its server is configured.
-func (r *registry) countRejected(server string, code messages.Code) {
-	if r.servers[server] != nil {
-		r.index.group(server).load.count(code)
-	}
-}
-
-// callName is how a [messages.Cancel] names a call.
-type callName struct {
-	session *registration
-	id      string
-}
-
-// callNames finds the calls that sessions have by their ids. Calls of one name are linked. Adding and
-// removing one takes constant time.
-type callNames map[callName]*contract.Call
-
-// add adds a call that a session is about to get.
-func (names callNames) add(k *contract.Call, to *registration) {
-	k.At = to
-	if k.Op.RequestID() == "" {
-		return // it cannot be cancelled by name
-	}
-	name := callName{to, k.Op.RequestID()}
-	if k.Named.Older = names[name]; k.Named.Older != nil {
-		k.Named.Older.Named.Newer = k
-	}
-	names[name] = k
-}
-
-// remove removes a call that its session no longer has.
-func (names callNames) remove(k *contract.Call) {
-	name := callName{registrationOf(k.At), k.Op.RequestID()}
-	older, newer := k.Named.Older, k.Named.Newer
-	if older != nil {
-		older.Named.Newer = newer
-	}
-	switch {
-	case newer != nil:
-		newer.Named.Older = older
-	case older != nil:
-		names[name] = older
-	default:
-		delete(names, name)
-	}
-	k.At, k.Named.Older, k.Named.Newer = nil, nil, nil
 }

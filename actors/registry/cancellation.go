@@ -3,6 +3,8 @@ package registry
 import (
 	"time"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
@@ -93,24 +95,24 @@ func (r *registry) onCancel(msg *messages.Cancel) {
 	if r.cancelIntercepted.named != nil {
 		r.cancelIntercepted.named(key, msg.ID)
 	}
-	e := r.entries[key]
+	e := r.table.Entry(key)
 	if e == nil {
 		return
 	}
-	if e.current != nil {
-		r.cancelNamed(e.current, msg.ID)
+	if e.Current != nil {
+		r.cancelNamed(e.Current, msg.ID)
 	}
-	for _, reg := range e.draining {
+	for _, reg := range e.Draining {
 		r.cancelNamed(reg, msg.ID)
 	}
 }
 
 // cancelNamed cancels the calls of a session that have an id.
-func (r *registry) cancelNamed(reg *registration, id string) {
-	for k := r.calls[callName{reg, id}]; k != nil; k = k.Named.Older {
+func (r *registry) cancelNamed(reg *table.Registration, id string) {
+	for k := r.table.Calls.Named(reg, id); k != nil; k = k.Named.Older {
 		if !k.Cancelled {
 			k.Cancelled = true
-			r.cancellations.add(reg.key, func() { cancelCall(k, "") })
+			r.cancellations.add(reg.Key, func() { cancelCall(k, "") })
 		}
 	}
 }
@@ -129,10 +131,10 @@ func (r *registry) onCancelScope(cmd *messages.CancelScope, from *actor.PID) {
 // many had no reply.
 func (r *registry) cancelScope(scope string, upTo uint64, detail string) (count int) {
 	msg := &contract.CancelCalls{UpTo: upTo, Detail: detail}
-	for _, reg := range r.index.ofScope(scope) {
-		count += reg.outstanding
-		reg.send(msg)
-		r.entries[reg.key].cancelledUpTo = upTo
+	for _, reg := range r.table.OfScope(scope) {
+		count += reg.Outstanding
+		reg.Send(msg)
+		r.table.Entry(reg.Key).CancelledUpTo = upTo
 	}
 	if r.cancelIntercepted.scope != nil {
 		count += r.cancelIntercepted.scope(scope, upTo, detail)
@@ -143,20 +145,20 @@ func (r *registry) cancelScope(scope string, upTo uint64, detail string) (count 
 // onCallsHandedBack accepts, for the successor of an evicted session, the calls that the
 // session has not run.
 func (r *registry) onCallsHandedBack(msg *contract.CallsHandedBack) {
-	reg := registrationOf(msg.Of)
-	reg.outstanding -= len(msg.Calls)
-	r.recount(reg)
+	reg := table.Of(msg.Of)
+	reg.Outstanding -= len(msg.Calls)
+	r.table.Recount(reg)
 	var upTo uint64
-	if e := r.entries[reg.key]; e != nil {
-		upTo = e.cancelledUpTo
+	if e := r.table.Entry(reg.Key); e != nil {
+		upTo = e.CancelledUpTo
 	}
 	for _, k := range msg.Calls {
-		r.calls.remove(k)
+		r.table.Calls.Remove(k)
 		if k.Cancelled || upTo > 0 && k.Serial <= upTo {
 			r.reject(k, k.Failure(messages.CodeCancelled, ""))
 			continue
 		}
-		k.Kept = reg.drainedBy.Restart
+		k.Kept = reg.DrainedBy.Restart
 		r.accept(k)
 	}
 }
@@ -165,7 +167,7 @@ func (r *registry) onCallsHandedBack(msg *contract.CallsHandedBack) {
 // back, and is not accepted again.
 func cancelCall(k *contract.Call, detail string) {
 	k.Cancelled = true
-	if at := registrationOf(k.At); at != nil {
-		at.send(&contract.CancelCalls{Call: k, Detail: detail})
+	if at := table.Of(k.At); at != nil {
+		at.Send(&contract.CancelCalls{Call: k, Detail: detail})
 	}
 }

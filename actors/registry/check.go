@@ -3,6 +3,8 @@ package registry
 import (
 	"time"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/messages"
@@ -21,19 +23,19 @@ func (r *registry) onCheck(cmd *messages.Check, from *actor.PID) {
 
 // status returns the status of a key whose server is configured.
 func (r *registry) status(key messages.Key) *messages.Status {
-	s := &messages.Status{Key: key, Generation: r.generations.of(key)}
-	ep, reg := r.servers[key.Server].turns.Home.Endpoint, (*registration)(nil)
-	if e := r.entries[key]; e != nil {
-		if reg = e.current; reg == nil {
-			reg = e.draining[len(e.draining)-1]
+	s := &messages.Status{Key: key, Generation: r.table.Generations.Of(key)}
+	ep, reg := r.table.Servers[key.Server].Turns.Home.Endpoint, (*table.Registration)(nil)
+	if e := r.table.Entry(key); e != nil {
+		if reg = e.Current; reg == nil {
+			reg = e.Draining[len(e.Draining)-1]
 		}
-		one := reg.snapshot(time.Now())
-		s.State, s.Generation, s.Cause, s.RetryAt = one.State, e.generation, one.Cause, one.RetryAt
+		one := reg.Snapshot(time.Now())
+		s.State, s.Generation, s.Cause, s.RetryAt = one.State, e.Generation, one.Cause, one.RetryAt
 		ep = reg.Place.Endpoint
 	}
 	s.Health, _, _ = ep.Health()
 	if ep.Down && s.Cause == "" && s.State != messages.StateReady {
-		s.Cause, s.RetryAt = causeOf(ep, reg).Error(), ep.Next
+		s.Cause, s.RetryAt = reg.CauseOf(ep).Error(), ep.Next
 	}
 	return s
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
@@ -26,11 +28,11 @@ type closeCommand struct {
 	due     alarm.Entry[func()] // when it is answered at the latest
 	replied bool                // the reply was sent
 
-	cursor      // of the sessions to drain
-	scopes bool // the scopes of an owner that has terminated are being drained
+	table.Cursor      // of the sessions to drain
+	scopes       bool // the scopes of an owner that has terminated are being drained
 
 	nodes        closingNodes
-	waiting      map[*registration]struct{}           // told to drain, and not closed yet
+	waiting      map[*table.Registration]struct{}     // told to drain, and not closed yet
 	leftovers    map[messages.Key][]contract.Leftover // to be closed, of keys not in begun
 	keys         []messages.Key                       // of leftovers, and of some that are not there any more, in order
 	listingStore bool                                 // the store is asked for its keys
@@ -84,12 +86,12 @@ func (r *registry) onCloseSession(cmd *messages.CloseSession, from *actor.PID) {
 	}
 	closing := r.newCloseCommand(cmd, from, func(k messages.Key) bool { return k == key }, contract.Drain{Now: cmd.Now})
 	r.closings.narrow(closing, key.Scope)
-	if e := r.entries[key]; e != nil {
-		for _, reg := range slices.Clone(e.draining) {
+	if e := r.table.Entry(key); e != nil {
+		for _, reg := range slices.Clone(e.Draining) {
 			r.drainFor(closing, reg)
 		}
-		if e.current != nil {
-			r.drainFor(closing, e.current)
+		if e.Current != nil {
+			r.drainFor(closing, e.Current)
 		}
 	}
 	r.continueClose(closing)
@@ -103,7 +105,7 @@ func (r *registry) onCloseScope(cmd *messages.CloseScope, from *actor.PID) {
 	}
 	closing := r.newCloseCommand(cmd, from, func(k messages.Key) bool { return k.Scope == key.Scope }, contract.Drain{Now: cmd.Now})
 	r.closings.narrow(closing, key.Scope)
-	for _, reg := range r.index.ofScope(key.Scope) {
+	for _, reg := range r.table.OfScope(key.Scope) {
 		r.drainFor(closing, reg)
 	}
 	r.continueClose(closing)
@@ -128,10 +130,10 @@ func (r *registry) isValid(cmd messages.Command, from *actor.PID, err error) boo
 
 // isConfigured reports whether a server is configured, and rejects the command otherwise.
 func (r *registry) isConfigured(cmd messages.Command, from *actor.PID, server string) bool {
-	if r.servers[server] == nil {
-		r.respond(from, messages.NewFailure(cmd, messages.CodeUnknownServer, r.noServer(server)))
+	if r.table.Servers[server] == nil {
+		r.respond(from, messages.NewFailure(cmd, messages.CodeUnknownServer, r.table.NoServer(server)))
 	}
-	return r.servers[server] != nil
+	return r.table.Servers[server] != nil
 }
 
 // isRunning reports whether the supervisor is not stopping, and rejects the command otherwise.
@@ -148,8 +150,8 @@ func anyKey(messages.Key) bool { return true }
 // newCloseCommand starts a close command.
 func (r *registry) newCloseCommand(cmd messages.Command, from *actor.PID, match func(messages.Key) bool, how contract.Drain) *closeCommand {
 	closing := &closeCommand{
-		reply: &messages.Closed{ID: cmd.RequestID()}, caller: from, match: match, drain: how, cursor: r.index.cursor(serversOf(cmd, match)),
-		waiting: map[*registration]struct{}{}, begun: map[messages.Key]bool{},
+		reply: &messages.Closed{ID: cmd.RequestID()}, caller: from, match: match, drain: how, Cursor: r.table.Cursor(serversOf(cmd, match)),
+		waiting: map[*table.Registration]struct{}{}, begun: map[messages.Key]bool{},
 	}
 	closing.due.Of = func() { r.onCloseDue(closing) }
 	r.due.Set(&closing.due, time.Now().Add(r.closeTime()))
@@ -166,7 +168,7 @@ func (r *registry) newCloseCommand(cmd messages.Command, from *actor.PID, match 
 // closeTime returns how long a close command or a [protocol.Release] takes at most, also one with Now: sessions
 // may not respond.
 func (r *registry) closeTime() time.Duration {
-	drainTime, closeTime := r.slowest()
+	drainTime, closeTime := r.table.Slowest()
 	return drainTime + 2*closeTime + 3*contract.UnresponsiveAfter
 }
 
@@ -185,8 +187,8 @@ func serversOf(cmd messages.Command, match func(messages.Key) bool) func(server 
 // drainAll drains the sessions of a close command in steps, and then continues it.
 func (r *registry) drainAll(closing *closeCommand) {
 	r.do(&job{step: func() (more bool) {
-		more = closing.step(func(reg *registration) {
-			if closing.match(reg.key) {
+		more = closing.Step(func(reg *table.Registration) {
+			if closing.match(reg.Key) {
 				r.drainFor(closing, reg)
 			}
 		})
@@ -198,17 +200,17 @@ func (r *registry) drainAll(closing *closeCommand) {
 }
 
 // drains reports whether there may be sessions that were not told to drain.
-func (closing *closeCommand) drains() bool { return len(closing.next) > 0 || closing.scopes }
+func (closing *closeCommand) drains() bool { return closing.More() || closing.scopes }
 
 // drainFor drains a session for a close command.
-func (r *registry) drainFor(closing *closeCommand, reg *registration) {
+func (r *registry) drainFor(closing *closeCommand, reg *table.Registration) {
 	if closing.replied {
 		r.drain(reg, closing.drain)
 		return
 	}
 	if _, ok := closing.waiting[reg]; !ok {
 		closing.waiting[reg] = struct{}{}
-		reg.closeCommands = append(reg.closeCommands, closing)
+		r.closings.waits[reg] = append(r.closings.waits[reg], closing)
 		if reg.Cleanup {
 			closing.cleanups++
 		}
@@ -228,7 +230,7 @@ func (r *registry) continueClose(closing *closeCommand) {
 			r.mailbox.PostUserMessage(&job{step: func() bool { r.continueClose(closing); return false }})
 			return
 		}
-		if _, left := closing.leftovers[key]; left || r.entries[key] == nil {
+		if _, left := closing.leftovers[key]; left || r.table.Entry(key) == nil {
 			r.cleanUp(closing, key)
 		}
 		if len(closing.stored) > 0 && closing.stored[0] == key {
@@ -278,19 +280,19 @@ func (r *registry) keepLeftovers(closing *closeCommand, key messages.Key) {
 
 // startCleanup spawns a session actor that closes leftovers of a key, and the MCP session in the store unless that is to
 // be left. The next session of the key waits for it.
-func (r *registry) startCleanup(key messages.Key, left []contract.Leftover, leave bool) *registration {
-	e := r.entry(key)
-	srv := r.servers[key.Server]
+func (r *registry) startCleanup(key messages.Key, left []contract.Leftover, leave bool) *table.Registration {
+	e := r.table.Ensure(key)
+	srv := r.table.Servers[key.Server]
 	if srv == nil {
 		srv = r.newServer(mcpbridge.Server{Name: key.Server}, "")
 	}
-	reg := &registration{key: key, server: srv, Session: admission.Session{Draining: true, Cleanup: true}, drainedBy: contract.Drain{Leave: leave}, leftovers: left}
-	r.start(reg, session.Spec{Generation: e.generation, Cleanup: &session.Cleanup{Leftovers: left, Leave: leave}})
-	if r.servers[key.Server] != srv {
-		r.gate.Remove(srv.turns) // when this session has left
+	reg := &table.Registration{Key: key, Server: srv, Session: admission.Session{Draining: true, Cleanup: true}, DrainedBy: contract.Drain{Leave: leave}, Leftovers: left}
+	r.start(reg, nil, session.Spec{Generation: e.Generation, Cleanup: &session.Cleanup{Leftovers: left, Leave: leave}})
+	if r.table.Servers[key.Server] != srv {
+		r.gate.Remove(srv.Turns) // when this session has left
 	}
 	r.setState(reg, messages.StateDraining)
-	e.draining = append(e.draining, reg)
+	e.Draining = append(e.Draining, reg)
 	return reg
 }
 
@@ -319,9 +321,9 @@ func (r *registry) onCloseDue(closing *closeCommand) {
 	}
 	for reg := range closing.waiting {
 		if closing.drain.Moves {
-			reg.endLife()
+			reg.EndLife()
 		}
-		closing.reply.Left = append(closing.reply.Left, messages.Left{Key: reg.key, Reason: "it is still closing"})
+		closing.reply.Left = append(closing.reply.Left, messages.Left{Key: reg.Key, Reason: "it is still closing"})
 	}
 	for key, more := closing.nextLeftover(); more && len(closing.leftovers) > 0; key, more = closing.nextLeftover() {
 		r.keepLeftovers(closing, key)
@@ -331,6 +333,7 @@ func (r *registry) onCloseDue(closing *closeCommand) {
 			closing.reply.Left = append(closing.reply.Left, messages.Left{Key: key, Reason: "there was no time to close the session from before the restart of this process"})
 		}
 	}
-	closing.waiting, closing.leftovers, closing.stored, closing.next, closing.scopes, closing.listingStore = nil, nil, nil, nil, false, false
+	closing.Stop()
+	closing.waiting, closing.leftovers, closing.stored, closing.scopes, closing.listingStore = nil, nil, nil, false, false
 	r.replyIfDone(closing)
 }

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/messages"
@@ -14,8 +15,9 @@ const maxClosing = 1 << 10
 // closings are the close commands without a reply, the oldest first.
 type closings struct {
 	all     ring.Ring[*closeCommand]
-	wide    ring.Ring[*closeCommand]             // those that may concern any scope
-	ofScope map[string]*ring.Ring[*closeCommand] // the others, by each of their scopes
+	wide    ring.Ring[*closeCommand]                // those that may concern any scope
+	ofScope map[string]*ring.Ring[*closeCommand]    // the others, by each of their scopes
+	waits   map[*table.Registration][]*closeCommand // those that wait for a session to be closed
 }
 
 // closingNodes are the positions of a close command in [closings].
@@ -89,9 +91,9 @@ func (r *registry) applyPendingClose(closing *closeCommand, key messages.Key) {
 	if closing.replied || !closing.match(key) {
 		return
 	}
-	e := r.entries[key]
-	if e != nil && e.current != nil && closing.drains() && e.current.serial <= closing.upTo {
-		r.drainFor(closing, e.current)
+	e := r.table.Entry(key)
+	if e != nil && e.Current != nil && closing.drains() && e.Current.Serial <= closing.UpTo {
+		r.drainFor(closing, e.Current)
 	}
 	_, left := closing.leftovers[key]
 	if left || e == nil && (closing.listingStore || len(closing.stored) > 0) {

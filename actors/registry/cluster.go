@@ -21,10 +21,10 @@ func (r *registry) tellTimeouts() {
 	if r.cluster.HandBack == nil {
 		return
 	}
-	t := &protocol.Timeouts{Calls: make(map[string]time.Duration, len(r.servers)), Call: r.defaults.CallTimeout, Close: r.closeTime()}
-	for name, srv := range r.servers {
-		t.Calls[name] = srv.limits.CallTimeout
-		t.Connect = max(t.Connect, srv.limits.ConnectTimeout)
+	t := &protocol.Timeouts{Calls: make(map[string]time.Duration, len(r.table.Servers)), Call: r.table.Common().CallTimeout, Close: r.closeTime()}
+	for name, srv := range r.table.Servers {
+		t.Calls[name] = srv.Resolved.CallTimeout
+		t.Connect = max(t.Connect, srv.Resolved.ConnectTimeout)
 	}
 	r.cfg.Post.Send(r.cluster.HandBack, t)
 }

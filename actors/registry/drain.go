@@ -3,6 +3,8 @@ package registry
 import (
 	"strings"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
@@ -11,8 +13,8 @@ import (
 
 // drain takes a session out of use and tells it to drain. A session that drains can be
 // told once more, to close sooner.
-func (r *registry) drain(reg *registration, how contract.Drain) {
-	if before := reg.drainedBy; reg.Draining {
+func (r *registry) drain(reg *table.Registration, how contract.Drain) {
+	if before := reg.DrainedBy; reg.Draining {
 		switch {
 		case !before.Evict && !before.Leave: // it is closed for good
 			how.Leave = false
@@ -25,27 +27,25 @@ func (r *registry) drain(reg *registration, how contract.Drain) {
 	} else {
 		r.takeOutOfUse(reg)
 	}
-	reg.drainedBy = how
+	reg.DrainedBy = how
 	r.tellLimits(reg)
-	reg.send(&how)
+	reg.Send(&how)
 }
 
 // takeOutOfUse removes a session from its key: the next call of the key gets a new
 // session.
-func (r *registry) takeOutOfUse(reg *registration) {
-	reg.wantsDial = false
+func (r *registry) takeOutOfUse(reg *table.Registration) {
+	reg.WantsDial = false
 	r.gate.Drain(&reg.Session)
 	r.setState(reg, messages.StateDraining)
-	r.due.Remove(&reg.backoff)
-	e := r.entries[reg.key]
-	e.current = nil
-	e.draining = append(e.draining, reg)
+	r.due.Remove(&reg.Backoff)
+	r.table.TakeOutOfUse(reg)
 }
 
 // onSessionClosed stops the actor of a session that is closed.
 func (r *registry) onSessionClosed(msg *contract.SessionClosed) {
-	if reg := registrationOf(msg.Of); r.registrations[reg.pid.Id] == reg {
-		reg.mailbox.PostSystemMessage(&actor.Stop{})
+	if reg := table.Of(msg.Of); r.table.WithPID(reg.PID) == reg {
+		reg.Mailbox.PostSystemMessage(&actor.Stop{})
 		if msg.CleanedUp > 0 {
 			r.serverUp(reg)
 		}
@@ -61,36 +61,36 @@ func (r *registry) onTerminated(msg *actor.Terminated) {
 		r.children--
 		defer r.stopIfEmpty()
 	}
-	if reg := r.registrations[msg.Who.Id]; reg != nil {
+	if reg := r.table.WithPID(msg.Who); reg != nil {
 		if !reg.Draining {
 			r.takeOutOfUse(reg)
 		}
-		r.finishSession(&contract.SessionClosed{Of: reg, Leftovers: reg.leftovers})
+		r.finishSession(&contract.SessionClosed{Of: reg, Leftovers: reg.Leftovers})
 	}
 	r.onOwnerTerminated(msg.Who)
 }
 
 // finishSession removes a session that is closed, and continues what waits for it.
 func (r *registry) finishSession(msg *contract.SessionClosed) {
-	reg, left, closed := registrationOf(msg.Of), msg.Leftovers, msg.CleanedUp
-	reg.endLife()
+	reg, left, closed := table.Of(msg.Of), msg.Leftovers, msg.CleanedUp
+	reg.EndLife()
 	event := &messages.SessionClosed{Stamp: r.stamp(reg), Lifetime: msg.Lifetime}
 	if len(left) > 0 {
 		event.Cause = left[0].Reason
-		r.leftovers.add(reg.key, left)
+		r.leftovers.add(reg.Key, left)
 	}
-	if reg.wasOpen {
+	if reg.WasOpen {
 		r.counters.Closed++
 		r.publish(event)
 		if len(left) == 0 {
 			closed++
 		}
 	}
-	if r.cfg.Store != nil && !reg.wasOpen && !reg.Cleanup && !reg.drainedBy.Leave {
+	if r.cfg.Store != nil && !reg.WasOpen && !reg.Cleanup && !reg.DrainedBy.Leave {
 		r.closeRecord(reg)
 	}
 	r.remove(reg)
-	for _, closing := range reg.closeCommands {
+	for _, closing := range r.closings.waits[reg] {
 		if closing.replied {
 			continue
 		}
@@ -99,28 +99,28 @@ func (r *registry) finishSession(msg *contract.SessionClosed) {
 			closing.cleanups--
 		}
 		closing.reply.Sessions += closed
-		if reg.wasOpen && len(left) > 0 {
-			closing.begun[reg.key] = true // what the store has of the key is this session
+		if reg.WasOpen && len(left) > 0 {
+			closing.begun[reg.Key] = true // what the store has of the key is this session
 		}
 		for _, one := range left {
-			closing.reply.Left = append(closing.reply.Left, messages.Left{Key: reg.key, Reason: one.Reason})
+			closing.reply.Left = append(closing.reply.Left, messages.Left{Key: reg.Key, Reason: one.Reason})
 		}
 		r.continueClose(closing)
 	}
-	reg.closeCommands = nil
+	delete(r.closings.waits, reg)
 	r.stopIfEmpty()
 }
 
 // closeRecord has the MCP session in the store closed of a key whose session was closed or restarted before it could
 // resume it.
-func (r *registry) closeRecord(reg *registration) {
-	for _, closing := range reg.closeCommands {
+func (r *registry) closeRecord(reg *table.Registration) {
+	for _, closing := range r.closings.waits[reg] {
 		if !closing.replied && !closing.drain.Leave {
-			r.cleanUp(closing, reg.key)
+			r.cleanUp(closing, reg.Key)
 			return
 		}
 	}
-	if reg.drainedBy.Restart && !reg.drainedBy.Moves && r.owns(reg.key) {
-		r.startCleanup(reg.key, nil, false)
+	if reg.DrainedBy.Restart && !reg.DrainedBy.Moves && r.owns(reg.Key) {
+		r.startCleanup(reg.Key, nil, false)
 	}
 }

@@ -2,16 +2,17 @@ package registry
 
 import (
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // onNotified publishes a notification, and sends it to the subscribers.
 func (r *registry) onNotified(msg *contract.Notified) {
 	msg.Heard.Remove()
-	contract.About(r.cfg.Logger.Debug(), registrationOf(msg.Of).key, registrationOf(msg.Of).generation).Type("notification", msg.Note).Msg("notification received")
-	r.noteChange(registrationOf(msg.Of), msg.Note)
+	contract.About(r.cfg.Logger.Debug(), table.Of(msg.Of).Key, table.Of(msg.Of).Generation).Type("notification", msg.Note).Msg("notification received")
+	r.noteChange(table.Of(msg.Of), msg.Note)
 	r.cfg.Post.Send(r.cfg.Subscriber, msg.Note)
-	r.cfg.Post.Send(r.owners.bindingOf(registrationOf(msg.Of).key.Scope).Subscriber, msg.Note)
+	r.cfg.Post.Send(r.owners.bindingOf(table.Of(msg.Of).Key.Scope).Subscriber, msg.Note)
 	r.cfg.Events.PutOf(msg.Of, contract.MaxQueuedNotifications, msg.Note)
 }
 

@@ -5,14 +5,16 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // evict drains a session to free its slot, or because it is idle.
-func (r *registry) evict(reg *registration, reason messages.EvictReason) {
-	if reg.wasOpen {
+func (r *registry) evict(reg *table.Registration, reason messages.EvictReason) {
+	if reg.WasOpen {
 		r.counters.Evicted++
 		r.publish(&messages.SessionEvicted{Stamp: r.stamp(reg), Reason: reason})
 	}
@@ -23,16 +25,16 @@ func (r *registry) evict(reg *registration, reason messages.EvictReason) {
 func (r *registry) onIdleDue() {
 	now := time.Now()
 	evicted := 0
-	for _, name := range slices.Sorted(maps.Keys(r.servers)) {
-		srv := r.servers[name]
-		timeout := srv.limits.IdleTimeout
+	for _, name := range slices.Sorted(maps.Keys(r.table.Servers)) {
+		srv := r.table.Servers[name]
+		timeout := srv.Resolved.IdleTimeout
 		if timeout == 0 {
 			continue
 		}
 		for _, of := range []admission.Rank{admission.UnusedSlot, admission.NoSlot} {
-			for s := range srv.turns.Quota.LRU.Oldest(of) {
-				reg := registrationOf(s.Of)
-				if at := reg.usedAt.Add(timeout); at.After(now) || evicted == contract.WalkStep {
+			for s := range srv.Turns.Quota.LRU.Oldest(of) {
+				reg := table.Of(s.Of)
+				if at := reg.UsedAt.Add(timeout); at.After(now) || evicted == contract.WalkStep {
 					r.due.Hasten(&r.idleDue, at)
 					break
 				}

@@ -4,6 +4,8 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors"
@@ -19,22 +21,22 @@ import (
 // incarnation sends faulted. HandleFailure itself cannot decide, because a failure
 // overtakes messages that the actor has sent before.
 func (r *registry) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, pid *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
-	reg := r.registrations[pid.Id]
+	reg := r.table.WithPID(pid)
 	if reg == nil {
 		return // it was told to stop
 	}
 	if _, typed := reason.(*actors.Fault); !typed {
-		reg.bugs++
+		reg.Bugs++
 	}
 	directive, told := actor.RestartDirective, any(&actor.Restart{})
-	if reg.bugs > maxBugs {
+	if reg.Bugs > maxBugs {
 		directive, told = actor.StopDirective, &actor.Stop{}
 	} else {
 		r.counters.Restarts++
-		reg.restarts++
+		reg.Restarts++
 	}
 	r.cfg.Events.Put(&actor.SupervisorEvent{Child: pid, Reason: reason, Directive: directive})
-	reg.mailbox.PostSystemMessage(told)
+	reg.Mailbox.PostSystemMessage(told)
 }
 
 // maxBugs is how many panics a session may have between two connections. The panic may be
@@ -43,9 +45,9 @@ const maxBugs = 5
 
 // onFaulted decides about the fault of a session.
 func (r *registry) onFaulted(msg *contract.Faulted) {
-	reg, f, now := registrationOf(msg.Of), msg.Fault, time.Now()
+	reg, f, now := table.Of(msg.Of), msg.Fault, time.Now()
 	took := now.Sub(reg.DialedAt)
-	reg.wantsDial = false
+	reg.WantsDial = false
 	r.gate.Lost(&reg.Session)
 	if reg.Draining {
 		return
@@ -59,28 +61,28 @@ func (r *registry) onFaulted(msg *contract.Faulted) {
 	if d.GiveUp && f.Class == mcpbridge.Expired {
 		f = expiresAtOnce(f)
 	}
-	reg.cause, reg.notBefore = f, now.Add(d.Delay)
+	reg.Cause, reg.NotBefore = f, now.Add(d.Delay)
 	switch {
 	case d.GiveUp:
 		r.setState(reg, messages.StateBroken)
-		reg.breakerUntil = reg.notBefore
+		reg.BreakerUntil = reg.NotBefore
 		r.counters.GaveUp++
-		r.publish(&messages.SessionGaveUp{Stamp: r.stamp(reg), Cause: f.Cause.Error(), RetryAt: reg.breakerUntil})
-	case reg.wasOpen:
+		r.publish(&messages.SessionGaveUp{Stamp: r.stamp(reg), Cause: f.Cause.Error(), RetryAt: reg.BreakerUntil})
+	case reg.WasOpen:
 		r.publish(&messages.SessionRestarting{Stamp: r.stamp(reg), Attempt: d.Attempt, Delay: d.Delay, Cause: f.Cause.Error()})
 	}
-	reg.send(&contract.Directive{Cause: f, GaveUp: d.GiveUp, FailParked: d.GiveUp || !reg.wasOpen, RetryAt: reg.notBefore})
+	reg.Send(&contract.Directive{Cause: f, GaveUp: d.GiveUp, FailParked: d.GiveUp || !reg.WasOpen, RetryAt: reg.NotBefore})
 }
 
 // attributeToServer reports whether a dial failed because the server is down, and then
 // sends the directive. The calls continue to wait, unless FailFast is set, or this was the
 // first dial of the session and it took the whole ConnectTimeout.
-func (r *registry) attributeToServer(reg *registration, f *actors.Fault, took time.Duration, now time.Time) bool {
-	srv, ep, e := reg.server, reg.Place.Endpoint, f.Cause
-	if !reg.addressed || !ep.ShowsDown(e) {
+func (r *registry) attributeToServer(reg *table.Registration, f *actors.Fault, took time.Duration, now time.Time) bool {
+	srv, ep, e := reg.Server, reg.Place.Endpoint, f.Cause
+	if !reg.Addressed || !ep.ShowsDown(e) {
 		switch {
-		case !reg.addressed && !reg.Probing: // no server was dialed: PerKey has failed
-		case reg.addressed && e.Server == mcpbridge.Present:
+		case !reg.Addressed && !reg.Probing: // no server was dialed: PerKey has failed
+		case reg.Addressed && e.Server == mcpbridge.Present:
 			r.serverUp(reg)
 		case reg.Probing:
 			r.gate.Unknown(&reg.Session)
@@ -91,11 +93,11 @@ func (r *registry) attributeToServer(reg *registration, f *actors.Fault, took ti
 		f = withoutRemedy(f)
 		e = f.Cause
 	}
-	wait := !r.cfg.FailFast && (reg.Probing || reg.wasOpen || took < srv.limits.ConnectTimeout)
-	reg.cause, reg.notBefore = f, now
+	wait := !r.cfg.FailFast && (reg.Probing || reg.WasOpen || took < srv.Resolved.ConnectTimeout)
+	reg.Cause, reg.NotBefore = f, now
 	if ep.SeenAt.After(reg.DialedAt) { // dials of other keys succeeded meanwhile
-		reg.failedDials++
-		reg.notBefore = now.Add(min(admission.MinProbeInterval<<min(reg.failedDials, 10), admission.MaxProbeInterval))
+		reg.FailedDials++
+		reg.NotBefore = now.Add(min(admission.MinProbeInterval<<min(reg.FailedDials, 10), admission.MaxProbeInterval))
 	} else {
 		before := ep.Down
 		r.gate.Failed(&reg.Session, e, now)
@@ -106,7 +108,7 @@ func (r *registry) attributeToServer(reg *registration, f *actors.Fault, took ti
 			}
 		}
 	}
-	reg.send(&contract.Directive{Cause: f, FailParked: !wait, RetryAt: later(reg.notBefore, ep.Next)})
+	reg.Send(&contract.Directive{Cause: f, FailParked: !wait, RetryAt: later(reg.NotBefore, ep.Next)})
 	return true
 }
 
@@ -136,21 +138,21 @@ func later(a, b time.Time) time.Time {
 }
 
 // decide asks the strategy, and recovers from its panic.
-func (r *registry) decide(reg *registration, f *actors.Fault, now time.Time) (d actors.Directive) {
+func (r *registry) decide(reg *table.Registration, f *actors.Fault, now time.Time) (d actors.Directive) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			r.cfg.Logger.Error().Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("strategy panicked")
 			d = actors.Directive{Delay: time.Second}
 		}
 	}()
-	if reg.decider == nil {
-		reg.decider = r.cfg.Strategy.Decider(reg.key)
+	if reg.Decider == nil {
+		reg.Decider = r.cfg.Strategy.Decider(reg.Key)
 	}
-	return reg.decider.Decide(f, now)
+	return reg.Decider.Decide(f, now)
 }
 
 // countFault counts and publishes the fault of a session that was open.
-func (r *registry) countFault(reg *registration, f *actors.Fault) {
+func (r *registry) countFault(reg *table.Registration, f *actors.Fault) {
 	switch {
 	case f.Dialing:
 	case f.Class == mcpbridge.Expired:
@@ -163,7 +165,7 @@ func (r *registry) countFault(reg *registration, f *actors.Fault) {
 }
 
 // serverUp notes that a server has answered a session.
-func (r *registry) serverUp(reg *registration) {
+func (r *registry) serverUp(reg *table.Registration) {
 	now := time.Now()
 	if ep := reg.Place.Endpoint; ep.Down || ep.SeenAt.IsZero() {
 		r.logServerUp(reg, now)
@@ -174,34 +176,21 @@ func (r *registry) serverUp(reg *registration) {
 // sendServerDownToAll fails the waiting calls of all sessions that are queued for an
 // endpoint.
 func (r *registry) sendServerDownToAll(ep *admission.Endpoint) {
-	all := r.index.cursor(func(server string) bool {
-		srv := r.servers[server]
-		return srv != nil && (srv.turns.Home.Endpoint == ep || srv.PerKey != nil)
+	all := r.table.Cursor(func(server string) bool {
+		srv := r.table.Servers[server]
+		return srv != nil && (srv.Turns.Home.Endpoint == ep || srv.PerKey != nil)
 	})
-	tell := func(reg *registration) {
+	tell := func(reg *table.Registration) {
 		if reg.Queued() && reg.Place.Endpoint == ep && ep.Down {
 			r.sendServerDown(reg)
 		}
 	}
-	r.do(&job{step: func() bool { return all.step(tell) }})
+	r.do(&job{step: func() bool { return all.Step(tell) }})
 }
 
 // sendServerDown fails the waiting calls of a session that is queued for a server that is
 // down.
-func (r *registry) sendServerDown(reg *registration) {
+func (r *registry) sendServerDown(reg *table.Registration) {
 	ep := reg.Place.Endpoint
-	reg.send(&contract.ServerDown{Cause: causeOf(ep, reg), RetryAt: ep.Next})
-}
-
-// causeOf returns why a server is down, for the callers of one session, or of none: as its
-// own dial has found it, if that was the same, or if it started a process, whose stderr is then
-// quoted; otherwise what all keys may see.
-func causeOf(ep *admission.Endpoint, reg *registration) *mcpbridge.Error {
-	if reg == nil || reg.cause == nil || !reg.cause.Dialing {
-		return ep.Cause
-	}
-	if own := reg.cause.Cause; reg.server.Command != "" || admission.Shared(own).Error() == ep.Cause.Error() {
-		return own
-	}
-	return ep.Cause
+	reg.Send(&contract.ServerDown{Cause: reg.CauseOf(ep), RetryAt: ep.Next})
 }

@@ -3,6 +3,8 @@ package registry
 import (
 	"time"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
@@ -19,12 +21,12 @@ func (r *registry) onForget(cmd *messages.Forget, from *actor.PID) {
 	if r.cfg.Forget != nil {
 		r.cfg.Forget(cmd.Server)
 	}
-	srv := r.servers[cmd.Server]
-	forgotten := map[*admission.Place]bool{srv.turns.Home: true}
-	r.gate.Forget(srv.turns.Home)
-	all := r.index.cursor(func(server string) bool { return server == cmd.Server })
-	forget := func(reg *registration) {
-		if reg.server == srv && !forgotten[reg.Place] {
+	srv := r.table.Servers[cmd.Server]
+	forgotten := map[*admission.Place]bool{srv.Turns.Home: true}
+	r.gate.Forget(srv.Turns.Home)
+	all := r.table.Cursor(func(server string) bool { return server == cmd.Server })
+	forget := func(reg *table.Registration) {
+		if reg.Server == srv && !forgotten[reg.Place] {
 			forgotten[reg.Place] = true
 			r.gate.Forget(reg.Place)
 		}
@@ -34,7 +36,7 @@ func (r *registry) onForget(cmd *messages.Forget, from *actor.PID) {
 	}
 	r.do(&job{
 		step: func() (more bool) {
-			if more = all.step(forget); !more {
+			if more = all.Step(forget); !more {
 				r.respond(from, &messages.Done{ID: cmd.ID})
 			}
 			return more
@@ -45,13 +47,13 @@ func (r *registry) onForget(cmd *messages.Forget, from *actor.PID) {
 
 // forgetFaults forgets the faults of a session. If it waits for the end of its backoff, it
 // is queued at once.
-func (r *registry) forgetFaults(reg *registration) {
-	reg.decider, reg.cause, reg.failedDials = nil, nil, 0
-	reg.notBefore, reg.breakerUntil = time.Time{}, time.Time{}
-	r.due.Remove(&reg.backoff)
-	if reg.state() == messages.StateBroken {
+func (r *registry) forgetFaults(reg *table.Registration) {
+	reg.Decider, reg.Cause, reg.FailedDials = nil, nil, 0
+	reg.NotBefore, reg.BreakerUntil = time.Time{}, time.Time{}
+	r.due.Remove(&reg.Backoff)
+	if reg.State() == messages.StateBroken {
 		r.setState(reg, messages.StateWaiting)
 	}
-	reg.send(&contract.Forget{})
+	reg.Send(&contract.Forget{})
 	r.advance(reg)
 }

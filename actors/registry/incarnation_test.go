@@ -171,6 +171,6 @@ func TestTheLateEndOfAnEarlierConnectionRestartsNothing(t *testing.T) {
 		require.IsType(t, &messages.ToolResult{}, <-w.callScripted().Reply)
 		synctest.Wait()
 		require.Len(t, d.asked, 2, "dials")
-		require.Equal(t, messages.StateReady, w.entries[messages.Key{Server: "scripted", Scope: "a"}].current.state())
+		require.Equal(t, messages.StateReady, w.table.Entry(messages.Key{Server: "scripted", Scope: "a"}).Current.State())
 	})
 }

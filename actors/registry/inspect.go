@@ -5,11 +5,12 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
-	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -24,8 +25,8 @@ type listing struct {
 	askers     []asker
 	snapshot   *messages.Snapshot
 	limit      int
-	regs       []*registration // of which snapshots are taken
-	all        cursor          // of the sessions of which they are taken in no order, if walks
+	regs       []*table.Registration // of which snapshots are taken
+	all        table.Cursor          // of the sessions of which they are taken in no order, if walks
 	walks      bool
 	listed     []listedSession
 	supervisor string
@@ -33,9 +34,8 @@ type listing struct {
 
 // inspected is what an Inspect selects.
 type inspected struct {
-	server, scope string
-	state         messages.State
-	limit         int
+	table.Filter
+	limit int
 }
 
 // asker waits for a snapshot.
@@ -60,7 +60,7 @@ type inspections struct {
 // onInspect answers with a snapshot. One with more sessions than a step may handle is put together in
 // steps.
 func (r *registry) onInspect(cmd *messages.Inspect, from *actor.PID) {
-	of := inspected{cmd.Server, cmd.Scope, cmd.State, cmp.Or(cmd.Limit, messages.DefaultInspectLimit)}
+	of := inspected{table.Filter{Server: cmd.Server, Scope: cmd.Scope, State: cmd.State}, cmp.Or(cmd.Limit, messages.DefaultInspectLimit)}
 	who := asker{cmd.ID, from}
 	if r.inspections.current == nil {
 		r.inspections.current = &listing{of: of, askers: []asker{who}}
@@ -97,12 +97,12 @@ func (r *registry) listingJob(l *listing) *job {
 
 // beginListing counts and selects the sessions of a listing.
 func (r *registry) beginListing(l *listing) {
-	counts, matching := r.index.matching(l.of)
+	counts, matching := r.table.Matching(l.of.Filter)
 	l.supervisor = r.cfg.Name
 	l.snapshot = &messages.Snapshot{
 		Time: time.Now(), Counters: r.counters, States: counts,
-		Open: r.gate.Sessions.Open, Cap: r.cfg.MaxSessions, Waiting: r.waiting + r.unpassed, Stopping: r.stopping,
-		Servers: r.serverSnapshots(l.of.server),
+		Open: r.gate.Sessions.Open, Cap: r.cfg.MaxSessions, Waiting: r.table.Waiting + r.unpassed, Stopping: r.stopping,
+		Servers: r.serverSnapshots(l.of.Server),
 	}
 	snap := l.snapshot
 	snap.Counters.Dropped, snap.Counters.LinesDropped = r.cfg.Events.Dropped()+r.cfg.Post.Dropped(), r.cfg.Logger.Dropped()
@@ -123,8 +123,8 @@ func (r *registry) beginListing(l *listing) {
 	if l.limit = min(l.of.limit, snap.Total); l.of.limit < 0 {
 		l.limit = snap.Total
 	}
-	if l.walks = l.limit > maxSelected && l.of.scope == ""; l.walks {
-		l.all = r.index.cursor(func(server string) bool { return l.of.server == "" || l.of.server == server })
+	if l.walks = l.limit > maxSelected && l.of.Scope == ""; l.walks {
+		l.all = r.table.Cursor(func(server string) bool { return l.of.Server == "" || l.of.Server == server })
 		return
 	}
 	for reg := range matching {
@@ -139,23 +139,24 @@ func (r *registry) beginListing(l *listing) {
 func (l *listing) step() (more bool) {
 	n := min(contract.WalkStep, len(l.regs))
 	for _, reg := range l.regs[:n] {
-		if !reg.removed() {
+		if !reg.Removed() {
 			l.take(reg)
 		}
 	}
 	l.regs = l.regs[n:]
-	return len(l.regs) > 0 || l.all.step(func(reg *registration) {
-		if l.of.state == "" || reg.state() == l.of.state {
+	return len(l.regs) > 0 || l.all.Step(func(reg *table.Registration) {
+		if l.of.State == "" || reg.State() == l.of.State {
 			l.take(reg)
 		}
 	})
 }
 
 // take adds the snapshot of a session.
-func (l *listing) take(reg *registration) {
-	one := reg.snapshot(l.snapshot.Time)
+func (l *listing) take(reg *table.Registration) {
+	one := reg.Snapshot(l.snapshot.Time)
 	one.Supervisor = l.supervisor
-	l.listed = append(l.listed, listedSession{one, reg.stateNode.Rank, reg.stateSince})
+	rank, since := reg.Rank()
+	l.listed = append(l.listed, listedSession{one, rank, since})
 }
 
 // endListing answers with a listing, and begins the next one. A long one is sorted in a goroutine.
@@ -213,56 +214,18 @@ func (l *listing) answer(post *relay.Post) {
 // serverSnapshots returns the snapshots of the configured servers, sorted by name, or that
 // of one server. The time that it takes grows with the servers, and with the lists that the catalogue keeps.
 func (r *registry) serverSnapshots(only string) []messages.ServerSnapshot {
-	all := make([]messages.ServerSnapshot, 0, len(r.servers))
+	all := make([]messages.ServerSnapshot, 0, len(r.table.Servers))
 	lists := r.catalogue.Snapshot(time.Now())
-	for name, srv := range r.servers {
+	for name, srv := range r.table.Servers {
 		if only != "" && name != only {
 			continue
 		}
-		ep := srv.turns.Foremost()
+		ep := srv.Turns.Foremost()
 		one := messages.ServerSnapshot{Name: name, Since: ep.Since, Lists: lists[name]}
 		one.Health, one.Cause, one.RetryAt = ep.Health()
-		if g := r.index.groups[name]; g != nil {
-			for at, state := range protocol.States {
-				n := g.states.Len(admission.Rank(at))
-				if n == 0 {
-					continue
-				}
-				if one.States == nil {
-					one.States = map[messages.State]int{}
-				}
-				one.States[state] = n
-				one.Sessions += n
-			}
-			one.Load = g.load.snapshot()
-		}
+		r.table.Describe(&one)
 		all = append(all, one)
 	}
 	slices.SortFunc(all, func(a, b messages.ServerSnapshot) int { return cmp.Compare(a.Name, b.Name) })
 	return all
-}
-
-// snapshot returns the snapshot of one session.
-func (reg *registration) snapshot(now time.Time) messages.SessionSnapshot {
-	one := messages.SessionSnapshot{
-		Key: reg.key, State: reg.state(), Generation: reg.generation,
-		Protocol: reg.protocol(), Stateless: reg.info.Stateless,
-		Outstanding: reg.outstanding, Waiting: reg.waiting, Calls: reg.calls, Restarts: int(reg.restarts), LastUsed: reg.usedAt, Pinned: reg.Pinned,
-	}
-	if reg.tenant != nil {
-		one.Tenant = reg.tenant.name
-	}
-	if reg.cause != nil {
-		one.Cause = reg.cause.Cause.Error()
-		if now.Before(reg.notBefore) {
-			one.RetryAt = reg.notBefore
-		}
-	}
-	if reg.unheard != nil && reg.waiting > 0 {
-		one.Cause = reg.unheard.Error()
-	}
-	if ep := reg.Place.Endpoint; ep.Down && reg.Queued() {
-		one.Cause, one.RetryAt = causeOf(ep, reg).Error(), ep.Next
-	}
-	return one
 }

@@ -133,9 +133,9 @@ func (f *intercepting) onStarted(c actor.Context) {
 // onOperation runs an operation through the interceptors. Operations that the registry
 // rejects without a session go to the registry at once, and so do all that nothing intercepts.
 func (f *intercepting) onOperation(k *contract.Call) {
-	limits := f.limits(k.Key.Server)
+	limits := f.table.Limits(k.Key.Server)
 	asks, _ := contract.AsksCatalogue(k.Op)
-	switch waiting := f.waiting + f.unpassed; {
+	switch waiting := f.table.Waiting + f.unpassed; {
 	case len(f.cfg.Interceptors) == 0 && !asks, malformed(k) != nil || f.stopping || !time.Now().Before(k.Deadline) || f.orphaned(k) != nil:
 		f.accept(k)
 	case k.List == (messages.Key{}) && f.handBack(k): // the interceptors of the member that owns the key run
@@ -294,7 +294,7 @@ func (f *intercepting) reply(i *interception, reply messages.Reply) {
 // onStop stops the registry. The interceptors have as much time as a session has to close.
 func (f *intercepting) onStop(msg *protocol.Stop) {
 	if !f.stopping && f.interceptions.all.Count > 0 {
-		drainTime, closeTime := f.slowest()
+		drainTime, closeTime := f.table.Slowest()
 		f.stopTimer = contract.After(f.mailbox, drainTime+closeTime, &stopDue{})
 	}
 	f.registry.handle(msg, nil)

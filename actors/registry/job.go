@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -21,27 +20,4 @@ func (r *registry) do(j *job) {
 		r.mailbox.PostUserMessage(j)
 	}
 	r.running = nil
-}
-
-// cursor goes through the sessions of some servers in steps. It visits no session that was added after it was made.
-type cursor struct {
-	next []*registration // of each server
-	upTo uint64          // the serial of the last session
-}
-
-// step visits the next sessions. It reports whether there are more.
-func (c *cursor) step(visit func(reg *registration)) (more bool) {
-	for n := 0; n < contract.WalkStep && len(c.next) > 0; n++ {
-		last := len(c.next) - 1
-		reg := c.next[last]
-		if reg == nil || reg.serial > c.upTo {
-			c.next = c.next[:last]
-			continue
-		}
-		c.next[last] = reg.newer
-		if !reg.removed() {
-			visit(reg)
-		}
-	}
-	return len(c.next) > 0
 }

@@ -2,7 +2,8 @@ package registry
 
 import (
 	"cmp"
-	"time"
+
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -25,29 +26,12 @@ func limitsOf(cfg *contract.Config, own mcpbridge.Limits) *mcpbridge.Limits {
 	}
 }
 
-// limits returns the limits of a server, or those of the supervisor if no server of that
-// name is configured.
-func (r *registry) limits(server string) *mcpbridge.Limits {
-	if srv := r.servers[server]; srv != nil {
-		return srv.limits
-	}
-	return r.defaults
-}
-
 // setLimits replaces the limits of a server. Its sessions are told before the next message
 // that the limits concern.
-func (r *registry) setLimits(srv *server, own mcpbridge.Limits) {
-	if own != srv.own {
+func (r *registry) setLimits(srv *table.Server, own mcpbridge.Limits) {
+	if own != srv.Own {
 		r.cfg.Logger.Info().Str("server", srv.Name).Msg("server limits changed")
-		srv.own, srv.limits = own, limitsOf(r.cfg, own)
-		r.gate.SetLimits(srv.turns, own.MaxSessions, srv.limits.MaxDials)
+		srv.Own, srv.Resolved = own, limitsOf(r.cfg, own)
+		r.gate.SetLimits(srv.Turns, own.MaxSessions, srv.Resolved.MaxDials)
 	}
-}
-
-// slowest returns the longest DrainTimeout and the longest CloseTimeout of the servers.
-func (r *registry) slowest() (drain, shut time.Duration) {
-	for _, srv := range r.servers {
-		drain, shut = max(drain, srv.limits.DrainTimeout), max(shut, srv.limits.CloseTimeout)
-	}
-	return drain, shut
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
@@ -33,7 +35,7 @@ type (
 		late     bool           // only say whether the server is down
 		asked    messages.Key   // of the list that another member has asked for, or zero
 		alone    bool           // not on the session of another scope, which has failed to list
-		of       *server        // whose configuration says what class is, or nil
+		of       *table.Server  // whose configuration says what class is, or nil
 		bind     *messages.Bind // the binding of the scope that said so
 		class    string         // of the key
 		declared string         // see [mcpbridge.Declared], if the scope declares capabilities
@@ -51,7 +53,7 @@ type (
 // listAnswer is the answer to a listAsked. It is zero if the registry does not take the operation.
 type listAnswer struct {
 	catalogue.Answer
-	classOf *server        // find out the class of the key, which may take long, and ask again
+	classOf *table.Server  // find out the class of the key, which may take long, and ask again
 	bind    *messages.Bind // of the scope
 	down    *endpointDown  // the server is known to be down, or nil
 	fails   bool           // the operation does not wait for it
@@ -218,18 +220,18 @@ func isOfServer(code messages.Code) bool {
 
 // onListAsked answers a question to the catalogue.
 func (r *registry) onListAsked(msg *listAsked) {
-	srv := r.servers[msg.key.Server]
+	srv := r.table.Servers[msg.key.Server]
 	if srv == nil || r.stopping {
 		msg.reply <- listAnswer{}
 		return
 	}
-	reg, bind, declared := r.currentOf(msg.key), r.owners.bindingOf(msg.key.Scope), r.cfg.Declared
-	ep, down := srv.turns.Home.Endpoint, (*endpointDown)(nil)
+	reg, bind, declared := r.table.Current(msg.key), r.owners.bindingOf(msg.key.Scope), r.cfg.Declared
+	ep, down := srv.Turns.Home.Endpoint, (*endpointDown)(nil)
 	if reg != nil {
 		ep = reg.Place.Endpoint
 	}
 	if ep.Down {
-		down = &endpointDown{causeOf(ep, reg), ep.Next}
+		down = &endpointDown{reg.CauseOf(ep), ep.Next}
 	}
 	if msg.late {
 		msg.reply <- listAnswer{down: down}
@@ -247,8 +249,8 @@ func (r *registry) onListAsked(msg *listAsked) {
 		q.Class, declared = msg.class, msg.declared
 	}
 	if reg != nil {
-		q.Of = &reg.lists
-		if reg.wasOpen && reg.info.Declared != declared { // the scope was bound after the session was opened
+		q.Of = &reg.Lists
+		if reg.WasOpen && reg.Info.Declared != declared { // the scope was bound after the session was opened
 			q.Class = mcpbridge.OwnListClass(msg.key.Scope)
 		}
 	}
@@ -264,26 +266,26 @@ func (r *registry) onListAsked(msg *listAsked) {
 
 // isIdle reports whether the session of a key would list at once.
 func (r *registry) isIdle(key messages.Key) bool {
-	reg := r.currentOf(key)
-	return reg != nil && reg.outstanding == 0 && reg.isHeard()
+	reg := r.table.Current(key)
+	return reg != nil && reg.Outstanding == 0 && reg.IsHeard()
 }
 
 // classOf returns the class of a key, or "" if only code of the user can tell. reg is its session, or nil.
-func (r *registry) classOf(srv *server, reg *registration, key messages.Key) string {
+func (r *registry) classOf(srv *table.Server, reg *table.Registration, key messages.Key) string {
 	switch bind := r.owners.bindingOf(key.Scope); {
-	case srv.ListClass == nil && (reg != nil && reg.ownLists || bind.Handler != nil || bind.Subscriber != nil):
+	case srv.ListClass == nil && (reg != nil && reg.OwnLists || bind.Handler != nil || bind.Subscriber != nil):
 		return mcpbridge.OwnListClass(key.Scope)
 	case bind.Capabilities != nil:
 		return ""
 	}
-	return srv.class
+	return srv.Class
 }
 
 // onListReturned notes the end of a listing.
 func (r *registry) onListReturned(msg *listReturned) {
 	var of *catalogue.Session
-	if reg := r.currentOf(msg.listing.On); reg != nil && reg.generation == msg.generation {
-		of = &reg.lists
+	if reg := r.table.Current(msg.listing.On); reg != nil && reg.Generation == msg.generation {
+		of = &reg.Lists
 	}
 	replaced, unsaved := r.catalogue.Listed(msg.listing, of, msg.list, msg.failure, time.Now())
 	if unsaved {
@@ -296,9 +298,9 @@ func (r *registry) onListReturned(msg *listReturned) {
 }
 
 // noteChange notes that a server announces other lists.
-func (r *registry) noteChange(reg *registration, n messages.Notification) {
+func (r *registry) noteChange(reg *table.Registration, n messages.Notification) {
 	for _, method := range listed(n) {
-		r.catalogue.Changed(&reg.lists, r.classOf(reg.server, reg, reg.key), method)
+		r.catalogue.Changed(&reg.Lists, r.classOf(reg.Server, reg, reg.Key), method)
 	}
 }
 

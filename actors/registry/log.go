@@ -3,6 +3,8 @@ package registry
 import (
 	"time"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
@@ -61,8 +63,8 @@ func (r *registry) logReply(k *contract.Call, code messages.Code) {
 
 // logServerUp writes that a server is up. A place that PerKey has led to has a line only if
 // it was down: it may be the place of one key.
-func (r *registry) logServerUp(reg *registration, now time.Time) {
-	srv, ep := reg.server, reg.Place.Endpoint
+func (r *registry) logServerUp(reg *table.Registration, now time.Time) {
+	srv, ep := reg.Server, reg.Place.Endpoint
 	switch {
 	case ep.Down:
 		contract.Span(r.cfg.Logger.Info().Str("server", srv.Name), "elapsed", now.Sub(ep.Since)).Msg("server is up again")

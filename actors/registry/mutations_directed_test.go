@@ -45,7 +45,7 @@ var directedMutations = []directedMutation{
 		{"mcpbridge/internal/bridge/control.go", "		cs.mu.Unlock()\n		k.end()\n	})", "		cs.mu.Unlock()\n	})"},
 	}}},
 	{3, "./tests", "TestFailedCreationFailsAllWhoWaitedAndTheNextCallTriesAnew", mutation{"calls wait after the first dial has failed", []change{
-		{"actors/registry/faults.go", "FailParked: d.GiveUp || !reg.wasOpen,", "FailParked: d.GiveUp,"},
+		{"actors/registry/faults.go", "FailParked: d.GiveUp || !reg.WasOpen,", "FailParked: d.GiveUp,"},
 	}}},
 	{3, "./tests", "TestCallerWhoGivesUpDoesNotCancelTheCreationForOthers", mutation{"a caller who gives up ends the dial", []change{
 		{inCalls, "			s.parked.Remove(k)\n			s.reply(c, k, k.Failure(messages.CodeCancelled, msg.Detail))\n", "			s.parked.Remove(k)\n			s.reply(c, k, k.Failure(messages.CodeCancelled, msg.Detail))\n			if s.abortDial != nil {\n				s.abortDial(nil)\n			}\n"},
@@ -161,7 +161,7 @@ var directedMutations = []directedMutation{
 		{inCalls, "	for k := range s.parked.All() {\n		if msg.Matches(k) {\n			s.parked", "	for k := range s.parked.All() {\n		if msg.Matches(k) && k.Runs > 0 {\n			s.parked"},
 	}}},
 	{11, "./tests", "TestWaitingCallsAreBoundedOverAllSessions", mutation{"waiting calls are not bounded over all sessions", []change{
-		{"actors/registry/registration.go", "	case r.waiting >= r.cfg.MaxWaitingTotal:", "	case r.waiting < 0:"},
+		{"actors/registry/registration.go", "	case r.table.Waiting >= r.cfg.MaxWaitingTotal:", "	case r.table.Waiting < 0:"},
 	}}},
 	{11, "./tests", "TestFloodOnOneSessionIsBounded", plantedBug("one call more than MaxInFlight runs")},
 	{11, "./tests", "TestFloodOfNotificationsIsBounded", mutation{"the events of one session take the whole queue", []change{

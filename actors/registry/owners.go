@@ -93,8 +93,8 @@ func (r *registry) onBind(cmd *messages.Bind, from *actor.PID) {
 		}
 	}
 	r.separate(key.Scope, cmd)
-	for _, reg := range r.index.ofScope(key.Scope) {
-		reg.send(&contract.ScopeBound{Bind: cmd})
+	for _, reg := range r.table.OfScope(key.Scope) {
+		reg.Send(&contract.ScopeBound{Bind: cmd})
 	}
 	r.respond(from, &messages.Bound{ID: cmd.ID, Scope: key.Scope})
 }
@@ -107,9 +107,9 @@ func (r *registry) separate(scope string, bind *messages.Bind) {
 		return
 	}
 	var sessions []*catalogue.Session
-	for _, reg := range r.index.ofScope(scope) {
-		reg.ownLists = reg.ownLists || own
-		sessions = append(sessions, &reg.lists)
+	for _, reg := range r.table.OfScope(scope) {
+		reg.OwnLists = reg.OwnLists || own
+		sessions = append(sessions, &reg.Lists)
 	}
 	r.catalogue.Separate(time.Now(), scope, sessions...)
 }
@@ -282,7 +282,7 @@ func (r *registry) onOwnerTerminated(who *actor.PID) {
 		return
 	}
 	delete(r.owners.all, nameOf(who))
-	end := &ownerEnd{of: o, upTo: r.counters.Calls, last: r.index.serial, next: o.order.Front(), event: &messages.OwnerTerminated{
+	end := &ownerEnd{of: o, upTo: r.counters.Calls, last: r.table.Serial, next: o.order.Front(), event: &messages.OwnerTerminated{
 		Stamp: messages.Stamp{Time: time.Now(), Supervisor: r.cfg.Name}, Owner: o.pid.Address + "/" + o.pid.Id,
 	}}
 	r.do(&job{step: func() bool { return r.continueEnd(end) }})
@@ -369,13 +369,13 @@ func (r *registry) endBinding(end *ownerEnd, held *heldScope) {
 			return at != nil && at.Value.(*heldScope).owned
 		}
 		end.closing = r.newCloseCommand(&messages.CloseScope{}, nil, match, contract.Drain{})
-		end.closing.scopes, end.closing.upTo = true, end.last
+		end.closing.scopes, end.closing.UpTo = true, end.last
 		if all := end.of.scopes; len(all) <= contract.WalkStep {
 			r.closings.narrow(end.closing, slices.Sorted(maps.Keys(all))...)
 		}
 	}
-	for _, reg := range r.index.ofScope(scope) {
-		if reg.serial <= end.closing.upTo {
+	for _, reg := range r.table.OfScope(scope) {
+		if reg.Serial <= end.closing.UpTo {
 			r.drainFor(end.closing, reg)
 		}
 	}

@@ -3,6 +3,8 @@ package registry
 import (
 	"fmt"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
@@ -20,7 +22,7 @@ func (r *registry) onPin(cmd *messages.Pin, from *actor.PID) {
 	if r.closings.all.Count > 0 {
 		r.applyPendingCloses(key)
 	}
-	reg := r.currentOf(key)
+	reg := r.table.Current(key)
 	switch {
 	case cmd.Release && reg != nil && reg.Pinned:
 		r.gate.Pin(&reg.Session, false)
@@ -49,8 +51,8 @@ func (r *registry) pinRejection(cmd *messages.Pin, key messages.Key) *messages.F
 	switch {
 	case r.stopping:
 		f = messages.NewFailure(cmd, messages.CodeDraining, "the supervisor is stopping")
-	case r.servers[key.Server] == nil:
-		f = messages.NewFailure(cmd, messages.CodeUnknownServer, r.noServer(key.Server))
+	case r.table.Servers[key.Server] == nil:
+		f = messages.NewFailure(cmd, messages.CodeUnknownServer, r.table.NoServer(key.Server))
 	default:
 		return nil
 	}
@@ -60,17 +62,17 @@ func (r *registry) pinRejection(cmd *messages.Pin, key messages.Key) *messages.F
 
 // fullOfPins returns which quota of a key is full of pinned sessions, or "". reg is the
 // session of the key, or nil.
-func (r *registry) fullOfPins(key messages.Key, reg *registration, full func(*admission.Quota) bool) string {
+func (r *registry) fullOfPins(key messages.Key, reg *table.Registration, full func(*admission.Quota) bool) string {
 	const detail = "all %d sessions %sthat may be open are pinned (%s)"
-	t, srv := r.tenantOf(key, reg), r.servers[key.Server]
+	t, srv := r.table.TenantOf(key, reg), r.table.Servers[key.Server]
 	if reg != nil {
-		srv = reg.server // which a reload may have removed
+		srv = reg.Server // which a reload may have removed
 	}
 	switch {
 	case t != nil && full(&t.Quota):
 		return fmt.Sprintf(detail, t.Limit, "of the tenant ", "MaxSessionsPerTenant")
-	case full(srv.turns.Quota):
-		return fmt.Sprintf(detail, srv.turns.Quota.Limit, "of the server ", "MaxSessions of the server")
+	case full(srv.Turns.Quota):
+		return fmt.Sprintf(detail, srv.Turns.Quota.Limit, "of the server ", "MaxSessions of the server")
 	case full(&r.gate.Sessions):
 		return fmt.Sprintf(detail, r.gate.Sessions.Limit, "", "MaxSessions")
 	}
@@ -78,7 +80,7 @@ func (r *registry) fullOfPins(key messages.Key, reg *registration, full func(*ad
 }
 
 // noSlotFor returns why a key cannot get a slot before a pin is released, or "".
-func (r *registry) noSlotFor(key messages.Key, reg *registration) string {
+func (r *registry) noSlotFor(key messages.Key, reg *table.Registration) string {
 	if r.gate.Sessions.PinnedSlots == 0 || reg != nil && reg.Held {
 		return ""
 	}

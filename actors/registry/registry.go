@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors"
@@ -20,9 +22,6 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// rememberedKeys is how many keys without a session have their generation remembered.
-const rememberedKeys = 1 << 16
-
 // maxDeadline is how far in the future a deadline can be. Adding to a later one would
 // overflow a [time.Duration].
 const maxDeadline = 10 * 365 * 24 * time.Hour
@@ -36,17 +35,10 @@ const maxDeadline = 10 * 365 * 24 * time.Hour
 // The registry never blocks. It recovers from its own panics and logs them, because a
 // restart would lose all sessions.
 type registry struct {
-	cfg     *contract.Config
-	servers map[string]*server
-
-	entries       map[messages.Key]*entry
-	registrations map[string]*registration // by PID id
-	index         registrationIndex        // the same, by server, scope and state
-	defaults      *mcpbridge.Limits        // of a server without limits of its own
-	gate          *admission.Gate
-	tenants       map[string]*tenant // that have sessions
-	catalogue     *catalogue.Catalogue
-	generations   *generations
+	cfg       *contract.Config
+	table     *table.Table
+	gate      *admission.Gate
+	catalogue *catalogue.Catalogue
 
 	due           due
 	gateDue       alarm.Entry[func()] // when the gate has something to do
@@ -56,12 +48,10 @@ type registry struct {
 	children      int       // session actors whose end is not known
 	nextSweep     time.Time // of durable calls in the store
 	pending       int       // requests to the store, and operations of the intercepting registry: the registry stops after them
-	calls         callNames // that sessions have
 	cancellations cancellations
 	controls      map[*contract.ControlWanted]*admission.Control // that have not ended
 	owners        owners
 	cluster       protocol.Cluster // whose Owns is nil without a cluster
-	waiting       int              // calls that are parked in sessions
 	unpassed      int              // operations that interceptors have, and have not passed on
 	inspections   inspections
 	counters      messages.Counters
@@ -124,24 +114,24 @@ func props(cfg contract.Config) *actor.Props {
 
 // newRegistry returns a registry that has no sessions.
 func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
-	entries := map[messages.Key]*entry{}
 	r := &registry{
-		cfg: cfg, servers: map[string]*server{}, entries: entries,
+		cfg: cfg, catalogue: catalogue.New(),
 		gate: admission.New(admission.Config{
 			MaxSessions: cfg.MaxSessions, MaxStarts: cfg.MaxStarts,
 			MaxWithoutSlot: max(cfg.MaxSessions, minKeysWithoutSlot), FailFast: cfg.FailFast, Random: cfg.Random,
 		}),
-		catalogue:     catalogue.New(),
-		registrations: map[string]*registration{}, generations: newGenerations(rememberedKeys),
-		index:     registrationIndex{groups: map[string]*group{}, entries: entries},
 		leftovers: leftovers{limit: max(cfg.MaxSessions, minLeftovers)},
-		calls:     callNames{}, controls: map[*contract.ControlWanted]*admission.Control{}, unknownTypes: map[string]bool{}, mailbox: m, owners: newOwners(),
-		defaults: limitsOf(cfg, mcpbridge.Limits{}), tenants: map[string]*tenant{},
+		controls:  map[*contract.ControlWanted]*admission.Control{}, unknownTypes: map[string]bool{}, mailbox: m, owners: newOwners(),
 	}
+	of := table.Config{Limits: limitsOf(cfg, mcpbridge.Limits{}), MaxSessionsPerTenant: cfg.MaxSessionsPerTenant}
+	if cfg.Tenant != nil {
+		of.Tenant = r.tenantName
+	}
+	r.table = table.New(of)
 	r.gateDue.Of, r.idleDue.Of, r.cancellations.due.Of = r.onGateDue, r.onIdleDue, r.onCancelDue
-	r.closings.ofScope = map[string]*ring.Ring[*closeCommand]{}
+	r.closings.ofScope, r.closings.waits = map[string]*ring.Ring[*closeCommand]{}, map[*table.Registration][]*closeCommand{}
 	for _, srv := range cfg.Servers {
-		r.servers[srv.Name] = r.newServer(srv, cfg.Classes[srv.Name])
+		r.table.Servers[srv.Name] = r.newServer(srv, cfg.Classes[srv.Name])
 	}
 	r.cancellations.alarm, r.cancellations.queues = &r.due.Alarm, map[messages.Key]*cancelQueue{}
 	return r
@@ -212,16 +202,16 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 	case *contract.CallReplayed:
 		r.counters.Replayed++
 		r.publish(&messages.CallReplayed{
-			Stamp: r.stamp(registrationOf(msg.Of)), ID: msg.Op.RequestID(), Method: msg.Op.Method(), Target: messages.TargetOf(msg.Op), Attempt: msg.Attempt,
+			Stamp: r.stamp(table.Of(msg.Of)), ID: msg.Op.RequestID(), Method: msg.Op.Method(), Target: messages.TargetOf(msg.Op), Attempt: msg.Attempt,
 		})
 	case *contract.TaskChanged:
-		r.publish(&messages.TaskChanged{Stamp: r.stamp(registrationOf(msg.Of)), Operation: messages.RefTo(msg.Op), Status: string(msg.Task.Status), Message: msg.Task.Message})
+		r.publish(&messages.TaskChanged{Stamp: r.stamp(table.Of(msg.Of)), Operation: messages.RefTo(msg.Op), Status: string(msg.Task.Status), Message: msg.Task.Message})
 	case *contract.Notified:
 		r.onNotified(msg)
 	case *contract.DialRequested:
-		r.onDialRequested(registrationOf(msg.Of))
+		r.onDialRequested(table.Of(msg.Of))
 	case *contract.BecameIdle:
-		r.onBecameIdle(registrationOf(msg.Of))
+		r.onBecameIdle(table.Of(msg.Of))
 	case *contract.Faulted:
 		r.onFaulted(msg)
 	case *contract.Opened:
@@ -235,7 +225,7 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 	case *contract.CallsTimedOut:
 		r.onCallsTimedOut(msg)
 	case *contract.DialAbandoned:
-		r.onDialAbandoned(registrationOf(msg.Of))
+		r.onDialAbandoned(table.Of(msg.Of))
 	case *contract.AddressFound:
 		r.onAddressFound(msg, from)
 	case *contract.ControlWanted:
@@ -245,7 +235,7 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 	case *contract.ControlEnded:
 		r.onControlEnded(msg.Of)
 	case *contract.HandshakeAnswered:
-		r.onHandshakeAnswered(registrationOf(msg.Of))
+		r.onHandshakeAnswered(table.Of(msg.Of))
 	case *alarmDue:
 		r.onAlarmDue()
 	case *job:

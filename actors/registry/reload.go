@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
@@ -19,9 +21,9 @@ func (r *registry) onReload(msg *protocol.Reload, from *actor.PID) {
 		return
 	}
 	msg.Apply()
-	servers := make(map[string]*server, len(msg.Servers))
+	servers := make(map[string]*table.Server, len(msg.Servers))
 	for _, srv := range msg.Servers {
-		before := r.servers[srv.Name]
+		before := r.table.Servers[srv.Name]
 		switch {
 		case before == nil:
 			servers[srv.Name] = r.newServer(srv, msg.Classes[srv.Name])
@@ -34,18 +36,18 @@ func (r *registry) onReload(msg *protocol.Reload, from *actor.PID) {
 			r.cfg.Logger.Info().Str("server", srv.Name).Msg("server changed")
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(r.servers)) {
+	for _, name := range slices.Sorted(maps.Keys(r.table.Servers)) {
 		if servers[name] == nil {
 			r.cfg.Logger.Info().Str("server", name).Msg("server removed")
 		}
 	}
-	before := r.servers
+	before := r.table.Servers
 	changed := func(k messages.Key) bool { return servers[k.Server] != before[k.Server] }
 	closing := r.newCloseCommand(&messages.CloseAll{}, from, changed, contract.Drain{}) // with the timeouts from before
-	r.servers = servers
+	r.table.Servers = servers
 	for name, srv := range before {
 		if servers[name] != srv {
-			r.gate.Remove(srv.turns)
+			r.gate.Remove(srv.Turns)
 			r.catalogue.Forget(name)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
@@ -17,22 +19,22 @@ func (r *registry) onRestart(cmd *messages.Restart, from *actor.PID) {
 	if !r.isConfigured(cmd, from, key.Server) || !r.isValid(cmd, from, key.Validate()) || !r.isRunning(cmd, from) {
 		return
 	}
-	e := r.entries[key]
+	e := r.table.Entry(key)
 	if e == nil {
 		r.respond(from, &messages.Done{ID: cmd.ID})
 		return
 	}
 	how := contract.Drain{Evict: true, Restart: true}
-	for _, reg := range e.draining {
+	for _, reg := range e.Draining {
 		r.drain(reg, how)
 	}
 	pinned := false
-	if e.current != nil && !e.current.waitsForPredecessor(e) {
-		pinned = e.current.Pinned
-		r.drain(e.current, how)
+	if e.Current != nil && !e.WaitsFor(e.Current) {
+		pinned = e.Current.Pinned
+		r.drain(e.Current, how)
 	}
-	limits := r.limits(key.Server)
-	if most := limits.MaxInFlight + limits.MaxWaiting; e.current != nil && e.current.outstanding >= most {
+	limits := r.table.Limits(key.Server)
+	if most := limits.MaxInFlight + limits.MaxWaiting; e.Current != nil && e.Current.Outstanding >= most {
 		r.respond(from, messages.NewFailure(cmd, messages.CodeBusy, fmt.Sprintf("%d calls of this session are waiting (MaxInFlight, MaxWaiting)", most)))
 		return
 	}
@@ -44,25 +46,19 @@ func (r *registry) onRestart(cmd *messages.Restart, from *actor.PID) {
 	}
 	r.forward(k)
 	if pinned {
-		r.gate.Pin(&e.current.Session, true)
-		r.touch(e.current)
+		r.gate.Pin(&e.Current.Session, true)
+		r.touch(e.Current)
 	}
-}
-
-// waitsForPredecessor reports whether the session has not dialed yet, because the previous
-// session of the key is not closed.
-func (reg *registration) waitsForPredecessor(e *entry) bool {
-	return reg.DialedAt.IsZero() && e.predecessor(reg) != nil
 }
 
 // handSettingsOver gives the settings and the tail of a session that was restarted to the next session
 // of the key, which has not dialed yet.
 func (r *registry) handSettingsOver(msg *contract.SessionClosed) {
-	e, tail := r.entries[registrationOf(msg.Of).key], msg.Tail
-	if e.current != nil && e.current.tailSet {
+	e, tail := r.table.Entry(table.Of(msg.Of).Key), msg.Tail
+	if e.Current != nil && e.Current.TailSet {
 		tail = nil
 	}
-	if e.current != nil && (!msg.Settings.Empty() || tail != nil) {
-		e.current.send(&contract.AdoptSettings{Settings: msg.Settings, Tail: tail})
+	if e.Current != nil && (!msg.Settings.Empty() || tail != nil) {
+		e.Current.Send(&contract.AdoptSettings{Settings: msg.Settings, Tail: tail})
 	}
 }

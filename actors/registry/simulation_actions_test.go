@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
+
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -292,12 +293,12 @@ func (s *simulation) tail() {
 // cannot see to the order of what ends.
 func (s *simulation) stopActor() {
 	p := s.anySupervisor()
-	all := slices.SortedFunc(maps.Values(p.registry.registrations), func(a, b *registration) int { return cmp.Compare(a.serial, b.serial) })
+	all := slices.SortedFunc(p.registry.table.All(), func(a, b *table.Registration) int { return cmp.Compare(a.Serial, b.Serial) })
 	if at := s.N(max(1, len(all))); s.meddles && len(all) > 0 {
 		s.Crossed("user code has stopped an actor")
-		s.meddledWith[all[at].key] = true
+		s.meddledWith[all[at].Key] = true
 		s.outlived = s.outlived || all[at].Dialing
-		s.system.Root.Stop(all[at].pid)
+		s.system.Root.Stop(all[at].PID)
 	}
 }
 
@@ -315,7 +316,7 @@ func (s *simulation) bind() {
 // reload changes, removes or adds one server, or changes the limits of one.
 func (s *simulation) reload() {
 	if slices.ContainsFunc(s.living(), func(p *supervisor) bool {
-		return slices.ContainsFunc(slices.Collect(maps.Values(p.registry.registrations)), (*registration).Queued)
+		return slices.ContainsFunc(slices.Collect(p.registry.table.All()), (*table.Registration).Queued)
 	}) {
 		s.Crossed("a reload with sessions that are queued")
 	}

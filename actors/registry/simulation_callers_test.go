@@ -154,8 +154,8 @@ func (s *simulation) serially(n int, key messages.Key) {
 // isListing reports whether the catalogue lists on the session of a key, which was idle.
 func (s *simulation) isListing(key messages.Key) bool {
 	for _, p := range s.living() {
-		for of, k := range p.registry.calls {
-			if asks, _ := contract.AsksCatalogue(k.Op); asks && of.session.key == key {
+		for of, k := range p.registry.table.Calls {
+			if asks, _ := contract.AsksCatalogue(k.Op); asks && of.Session.Key == key {
 				return true
 			}
 		}

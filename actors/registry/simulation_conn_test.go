@@ -287,7 +287,7 @@ func (c *simConn) settle(ctx context.Context, label string) error {
 	opened()
 	c.p.controlled[c.key] = true
 	w.s.Crossed("a second session was opened")
-	if c.p.registry.entries[c.key] == nil || c.p.registry.entries[c.key].current == nil {
+	if c.p.registry.table.Entry(c.key) == nil || c.p.registry.table.Entry(c.key).Current == nil {
 		w.s.Crossed("a second session of a session that drains")
 	}
 	c.p.work(ctx, "answer of the second session of "+label, nil)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
@@ -29,15 +31,15 @@ func describe(message any) string {
 	case *contract.Directive:
 		about = fmt.Sprintf("gave up %v, fail parked %v", msg.GaveUp, msg.FailParked)
 	case *contract.ControlWanted:
-		about = registrationOf(msg.Of).key.String()
+		about = table.Of(msg.Of).Key.String()
 	case *contract.ControlOpened:
-		about = registrationOf(msg.Of.Of).key.String()
+		about = table.Of(msg.Of.Of).Key.String()
 	case *contract.ControlEnded:
-		about = registrationOf(msg.Of.Of).key.String()
+		about = table.Of(msg.Of.Of).Key.String()
 	case *contract.AddressFound:
-		about = registrationOf(msg.Of).key.String()
+		about = table.Of(msg.Of).Key.String()
 	case *contract.HandshakeAnswered:
-		about = registrationOf(msg.Of).key.String()
+		about = table.Of(msg.Of).Key.String()
 	case *listAsked:
 		about = msg.key.String() + " " + msg.method + " " + msg.class
 	case *listReturned:

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -102,17 +104,17 @@ func (p *supervisor) checkGate() {
 	if g.Sessions.Open > g.Sessions.Limit || g.Sessions.Open < 0 {
 		s.violate("the cap does not hold", "%d slots of %d", g.Sessions.Open, g.Sessions.Limit)
 	}
-	if p.registry.waiting < 0 {
-		s.violate("waiting calls are counted wrong", "%d calls wait", p.registry.waiting)
+	if p.registry.table.Waiting < 0 {
+		s.violate("waiting calls are counted wrong", "%d calls wait", p.registry.table.Waiting)
 	}
-	for name, srv := range p.registry.servers {
-		if q := srv.turns.Quota; q.Open > q.Limit && !s.changed[name] {
+	for name, srv := range p.registry.table.Servers {
+		if q := srv.Turns.Quota; q.Open > q.Limit && !s.changed[name] {
 			s.violate("the quota of a server does not hold", "%s has %d slots of %d", name, q.Open, q.Limit)
 		}
 	}
-	for name, t := range p.registry.tenants {
-		if t.Open > t.Limit || t.waiting < 0 {
-			s.violate("the quota of a tenant does not hold", "%s has %d slots of %d, and %d waiting calls", name, t.Open, t.Limit, t.waiting)
+	for name, t := range p.registry.table.Tenants() {
+		if t.Open > t.Limit || t.Waiting() < 0 {
+			s.violate("the quota of a tenant does not hold", "%s has %d slots of %d, and %d waiting calls", name, t.Open, t.Limit, t.Waiting())
 		}
 	}
 }
@@ -183,9 +185,9 @@ func (p *supervisor) checkRest() {
 		}
 	}
 	r := p.registry
-	if n := len(r.calls) + len(r.controls) + r.pending + r.closings.all.Count + len(r.cancellations.queues) + r.unpassed; n != 0 {
+	if n := len(r.table.Calls) + len(r.controls) + r.pending + r.closings.all.Count + len(r.cancellations.queues) + r.unpassed; n != 0 {
 		s.violate("not at rest", "%d calls, %d controls, %d pending, %d close commands, %d cancellations, %d intercepted",
-			len(r.calls), len(r.controls), r.pending, r.closings.all.Count, len(r.cancellations.queues), r.unpassed)
+			len(r.table.Calls), len(r.controls), r.pending, r.closings.all.Count, len(r.cancellations.queues), r.unpassed)
 	}
 	for name, o := range r.owners.all {
 		if len(o.calls) > 0 {
@@ -272,17 +274,18 @@ func (s *simulation) mayBeLeft(of *served) bool {
 // or what an actor that was stopped has sent.
 func (p *supervisor) checkEnd() {
 	s, r := p.s, p.registry
-	maps.DeleteFunc(r.calls, func(of callName, _ *contract.Call) bool { return s.meddledWith[of.session.key] })
-	if n := len(r.registrations) + len(r.entries) + r.gate.Sessions.Open + r.closings.all.Count + len(r.tenants) + len(r.calls) + r.waiting + p.controls; n != 0 {
+	maps.DeleteFunc(r.table.Calls, func(of table.CallName, _ *contract.Call) bool { return s.meddledWith[of.Session.Key] })
+	tenants := len(maps.Collect(r.table.Tenants()))
+	if n := r.table.Sessions() + r.table.Keys() + r.gate.Sessions.Open + r.closings.all.Count + tenants + len(r.table.Calls) + r.table.Waiting + p.controls; n != 0 {
 		s.violate("something is left", "%d sessions, %d keys, %d slots, %d close commands, %d tenants, %d calls, %d waiting, %d controls",
-			len(r.registrations), len(r.entries), r.gate.Sessions.Open, r.closings.all.Count, len(r.tenants), len(r.calls), r.waiting, p.controls)
+			r.table.Sessions(), r.table.Keys(), r.gate.Sessions.Open, r.closings.all.Count, tenants, len(r.table.Calls), r.table.Waiting, p.controls)
 	}
 	if !r.gate.Wake().IsZero() || r.due.timer != nil {
 		s.violate("something is left", "the gate waits")
 	}
-	for _, srv := range r.servers {
-		if srv.turns.Waiting() > 0 || srv.turns.Quota.Open != 0 || srv.turns.Quota.Pins != 0 {
-			s.violate("something is left", "%s: %d places have turns, %d slots, %d pins", srv.Name, srv.turns.Waiting(), srv.turns.Quota.Open, srv.turns.Quota.Pins)
+	for _, srv := range r.table.Servers {
+		if srv.Turns.Waiting() > 0 || srv.Turns.Quota.Open != 0 || srv.Turns.Quota.Pins != 0 {
+			s.violate("something is left", "%s: %d places have turns, %d slots, %d pins", srv.Name, srv.Turns.Waiting(), srv.Turns.Quota.Open, srv.Turns.Quota.Pins)
 		}
 	}
 	for key, n := range p.live {
@@ -302,7 +305,7 @@ func (s *simulation) onRead(by *mailbox.Mailbox, message any) {
 	switch msg := actor.UnwrapEnvelopeMessage(message).(type) {
 	case *messages.Tail:
 		p := s.supervisorOf(by)
-		p.use(p.registry.currentOf(msg.Key))
+		p.use(p.registry.table.Current(msg.Key))
 	case *contract.Grant:
 		s.dials[by] = true
 	case *contract.AbandonDial:
@@ -317,11 +320,11 @@ func (s *simulation) onRead(by *mailbox.Mailbox, message any) {
 		}
 		s.onDrained(by)
 	case *contract.BecameIdle:
-		if reg := registrationOf(msg.Of); reg.Dialing {
+		if reg := table.Of(msg.Of); reg.Dialing {
 			s.Crossed("a session was granted a dial as it became idle")
 		}
 	case *contract.DialAbandoned:
-		reg := registrationOf(msg.Of)
+		reg := table.Of(msg.Of)
 		if s.supervisorOf(by).order.abandoned[reg] = reg.Dialing; reg.Probing {
 			s.Crossed("a probe was abandoned")
 		}
@@ -332,8 +335,8 @@ func (s *simulation) onRead(by *mailbox.Mailbox, message any) {
 	case *contract.CallReplayed:
 		s.Crossed("a call was replayed")
 	case *contract.Faulted:
-		s.supervisorOf(by).use(registrationOf(msg.Of))
-		if registrationOf(msg.Of).Draining {
+		s.supervisorOf(by).use(table.Of(msg.Of))
+		if table.Of(msg.Of).Draining {
 			s.Crossed("a fault of a session that drains")
 		}
 	case *contract.Unheard:
@@ -367,7 +370,7 @@ func (s *simulation) remember() {
 func (s *simulation) onDrained(by *mailbox.Mailbox) {
 	if p := s.supervisorOf(by); p != nil {
 		if reg := p.registrationOf(by); reg != nil {
-			delete(p.pins, reg.key)
+			delete(p.pins, reg.Key)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -14,13 +16,13 @@ import (
 // order is what a simulation knows of the order in which a supervisor evicts sessions, and lets them dial. It looks at the
 // sessions after each step.
 type order struct {
-	used   map[*registration]int // the step in which a session was used last
-	queued map[*registration]int // the step in which it was queued
-	looks  map[*registration]seen
+	used   map[*table.Registration]int // the step in which a session was used last
+	queued map[*table.Registration]int // the step in which it was queued
+	looks  map[*table.Registration]seen
 	passed map[turns]int // how often one was served since it was the turn of the other
 
-	wasDown   map[*admission.Place]bool // those that wait there may have changed their order
-	abandoned map[*registration]bool    // those whose dial has ended because it was abandoned, which is no use
+	wasDown   map[*admission.Place]bool    // those that wait there may have changed their order
+	abandoned map[*table.Registration]bool // those whose dial has ended because it was abandoned, which is no use
 }
 
 // seen is what changes when a session is used.
@@ -43,12 +45,12 @@ type turns struct{ waits, served string }
 const mostPassed = 2
 
 // sessions returns the sessions of a supervisor in the order of their spawning.
-func (p *supervisor) sessions() []*registration {
-	return slices.SortedFunc(maps.Values(p.registry.registrations), func(a, b *registration) int { return cmp.Compare(a.serial, b.serial) })
+func (p *supervisor) sessions() []*table.Registration {
+	return slices.SortedFunc(p.registry.table.All(), func(a, b *table.Registration) int { return cmp.Compare(a.Serial, b.Serial) })
 }
 
 // use notes that a session is used, which checkOrder does not see.
-func (p *supervisor) use(reg *registration) {
+func (p *supervisor) use(reg *table.Registration) {
 	if reg != nil {
 		p.order.used[reg] = p.s.Steps
 	}
@@ -56,7 +58,7 @@ func (p *supervisor) use(reg *registration) {
 
 // newOrder returns the order of a supervisor without sessions.
 func newOrder() order {
-	return order{map[*registration]int{}, map[*registration]int{}, map[*registration]seen{}, map[turns]int{}, map[*admission.Place]bool{}, map[*registration]bool{}}
+	return order{map[*table.Registration]int{}, map[*table.Registration]int{}, map[*table.Registration]seen{}, map[turns]int{}, map[*admission.Place]bool{}, map[*table.Registration]bool{}}
 }
 
 // checkOrder looks at what a step has changed.
@@ -67,7 +69,7 @@ func (p *supervisor) checkOrder() {
 			o.wasDown[reg.Place] = true
 		}
 		before := o.looks[reg]
-		now := seen{reg.calls, reg.outstanding, reg.Dialing, reg.DialedAt, reg.Pinned, reg.Held, p.mayDial(reg, all), before.calledAt}
+		now := seen{reg.Calls, reg.Outstanding, reg.Dialing, reg.DialedAt, reg.Pinned, reg.Held, p.mayDial(reg, all), before.calledAt}
 		if now.calls != before.calls || now.outstanding != before.outstanding {
 			now.calledAt = time.Now()
 		}
@@ -99,16 +101,16 @@ func (p *supervisor) checkOrder() {
 		}
 	}
 	maps.DeleteFunc(o.passed, func(t turns, _ int) bool { return !waits[t.waits] })
-	gone := func(reg *registration) bool { return p.registry.registrations[reg.pid.Id] != reg }
-	maps.DeleteFunc(o.used, func(reg *registration, _ int) bool { return gone(reg) })
-	maps.DeleteFunc(o.queued, func(reg *registration, _ int) bool { return gone(reg) })
-	maps.DeleteFunc(o.abandoned, func(reg *registration, _ bool) bool { return gone(reg) })
-	maps.DeleteFunc(o.looks, func(reg *registration, _ seen) bool { return gone(reg) })
+	gone := func(reg *table.Registration) bool { return p.registry.table.WithPID(reg.PID) != reg }
+	maps.DeleteFunc(o.used, func(reg *table.Registration, _ int) bool { return gone(reg) })
+	maps.DeleteFunc(o.queued, func(reg *table.Registration, _ int) bool { return gone(reg) })
+	maps.DeleteFunc(o.abandoned, func(reg *table.Registration, _ bool) bool { return gone(reg) })
+	maps.DeleteFunc(o.looks, func(reg *table.Registration, _ seen) bool { return gone(reg) })
 }
 
 // mayDial reports whether a session is queued, and could dial now if it were its turn.
-func (p *supervisor) mayDial(reg *registration, all []*registration) bool {
-	if !reg.Queued() || reg.Place.Endpoint.Down || reg.server.turns.Quota.Room() == 0 || reg.Tenant != nil && reg.Tenant.Room() == 0 {
+func (p *supervisor) mayDial(reg *table.Registration, all []*table.Registration) bool {
+	if !reg.Queued() || reg.Place.Endpoint.Down || reg.Server.Turns.Quota.Room() == 0 || reg.Tenant != nil && reg.Tenant.Room() == 0 {
 		return false
 	}
 	dials, starts := 0, 0
@@ -116,23 +118,23 @@ func (p *supervisor) mayDial(reg *registration, all []*registration) bool {
 		if other.Dialing && other.Place == reg.Place {
 			dials++
 		}
-		if other.Dialing && other.server.Command != "" {
+		if other.Dialing && other.Server.Command != "" {
 			starts++
 		}
 	}
-	return dials < reg.server.limits.MaxDials && (reg.server.Command == "" || starts < startsOfOne)
+	return dials < reg.Server.Resolved.MaxDials && (reg.Server.Command == "" || starts < startsOfOne)
 }
 
 // groupsOf returns the names of those that take turns for a session: its server, its place and its line.
-func groupsOf(reg *registration) [3]string {
-	server := fmt.Sprintf("%s as %p", reg.server.Name, reg.server.turns) // a reload makes another one
+func groupsOf(reg *table.Registration) [3]string {
+	server := fmt.Sprintf("%s as %p", reg.Server.Name, reg.Server.Turns) // a reload makes another one
 	place := fmt.Sprintf("%s at %p", server, reg.Place)
 	return [3]string{server, place, fmt.Sprintf("%s of %p", place, reg.Tenant)}
 }
 
 // checkTurn checks that it was the turn of a session that dials. In its line it was the first. The others of a rank have
 // waited for a bounded number of turns.
-func (p *supervisor) checkTurn(reg *registration, all []*registration) {
+func (p *supervisor) checkTurn(reg *table.Registration, all []*table.Registration) {
 	mine := groupsOf(reg)
 	served := map[string]bool{}
 	for _, other := range all {
@@ -142,7 +144,7 @@ func (p *supervisor) checkTurn(reg *registration, all []*registration) {
 			continue
 		}
 		if theirs == mine && was < p.order.queued[reg] && !p.order.wasDown[reg.Place] {
-			p.s.violate("not its turn", "%s dials before %s, which has waited for longer", reg.key, other.key)
+			p.s.violate("not its turn", "%s dials before %s, which has waited for longer", reg.Key, other.Key)
 		}
 		for i, group := range theirs {
 			isBeside := i == 0 || theirs[i-1] == mine[i-1]
@@ -150,7 +152,7 @@ func (p *supervisor) checkTurn(reg *registration, all []*registration) {
 				served[group] = true
 				turn := turns{group, mine[i]}
 				if p.order.passed[turn]++; p.order.passed[turn] > mostPassed {
-					p.s.violate("not its turn", "%s waits, and others are served again and again: %s", other.key, reg.key)
+					p.s.violate("not its turn", "%s waits, and others are served again and again: %s", other.Key, reg.Key)
 				}
 			}
 		}
@@ -160,27 +162,27 @@ func (p *supervisor) checkTurn(reg *registration, all []*registration) {
 
 // checkEviction checks that the session that was evicted was idle for the whole timeout, or is the least recently used one.
 func (p *supervisor) checkEviction(e *messages.SessionEvicted) {
-	entry := p.registry.entries[e.Key]
-	if entry == nil || len(entry.draining) == 0 {
+	entry := p.registry.table.Entry(e.Key)
+	if entry == nil || len(entry.Draining) == 0 {
 		return
 	}
-	evicted := entry.draining[len(entry.draining)-1]
+	evicted := entry.Draining[len(entry.Draining)-1]
 	if e.Reason == messages.EvictIdle {
-		if idle := time.Since(p.order.looks[evicted].calledAt); evicted.outstanding > 0 || idle < p.s.cfg.IdleTimeout {
-			p.s.violate("a session was not idle for the whole timeout", "%s was evicted after %v, with %d calls", evicted.key, idle, evicted.outstanding)
+		if idle := time.Since(p.order.looks[evicted].calledAt); evicted.Outstanding > 0 || idle < p.s.cfg.IdleTimeout {
+			p.s.violate("a session was not idle for the whole timeout", "%s was evicted after %v, with %d calls", evicted.Key, idle, evicted.Outstanding)
 		}
 		return
 	}
 	for _, other := range p.sessions() {
-		isBeside := other.Held && !other.Draining && !other.Pinned && other.outstanding == 0 && !p.controlled[other.key]
+		isBeside := other.Held && !other.Draining && !other.Pinned && other.Outstanding == 0 && !p.controlled[other.Key]
 		switch e.Reason {
 		case messages.EvictServerCap:
-			isBeside = isBeside && other.server.turns.Quota == evicted.server.turns.Quota
+			isBeside = isBeside && other.Server.Turns.Quota == evicted.Server.Turns.Quota
 		case messages.EvictTenantQuota:
-			isBeside = isBeside && other.tenant == evicted.tenant
+			isBeside = isBeside && other.Tenant == evicted.Tenant
 		}
-		if isBeside && (evicted.outstanding > 0 || p.order.used[other] < p.order.used[evicted]) && p.order.used[other] < p.s.Steps {
-			p.s.violate("the least recently used idle session stays", "%s was evicted: %s was used later, or had calls", evicted.key, other.key)
+		if isBeside && (evicted.Outstanding > 0 || p.order.used[other] < p.order.used[evicted]) && p.order.used[other] < p.s.Steps {
+			p.s.violate("the least recently used idle session stays", "%s was evicted: %s was used later, or had calls", evicted.Key, other.Key)
 		}
 	}
 }

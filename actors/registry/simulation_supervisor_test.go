@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors"
@@ -109,13 +111,13 @@ func (p *supervisor) probe(c actor.Context) {
 	if s.plantedIn--; s.plantedIn > 0 {
 		return
 	}
-	if reg := p.registry.registrations[c.Self().Id]; reg != nil {
-		s.Logf("a bug in %s at %T", reg.key, c.Message())
-		s.causes[reg.key]++
+	if reg := p.registry.table.WithPID(c.Self()); reg != nil {
+		s.Logf("a bug in %s at %T", reg.Key, c.Message())
+		s.causes[reg.Key]++
 		s.outlived = s.outlived || reg.Dialing
 		s.Crossed("a bug in a session")
 		if _, starts := c.Message().(*actor.Started); starts {
-			s.meddledWith[reg.key] = true // nobody is told what the actor was spawned to close
+			s.meddledWith[reg.Key] = true // nobody is told what the actor was spawned to close
 		}
 		panic(planted)
 	}
@@ -138,16 +140,16 @@ func (s *simulation) supervisorOf(m *mailbox.Mailbox) *supervisor {
 func (s *simulation) nameOfMailbox(m *mailbox.Mailbox) string {
 	if p := s.supervisorOf(m); p != nil {
 		if reg := p.registrationOf(m); reg != nil {
-			return fmt.Sprintf("%s%s session %d", p.name, reg.key, reg.serial)
+			return fmt.Sprintf("%s%s session %d", p.name, reg.Key, reg.Serial)
 		}
 	}
 	return "a session that has ended"
 }
 
 // registrationOf returns the registration of the session with a mailbox, or nil.
-func (p *supervisor) registrationOf(m *mailbox.Mailbox) *registration {
-	for _, reg := range p.registry.registrations {
-		if reg.mailbox == m {
+func (p *supervisor) registrationOf(m *mailbox.Mailbox) *table.Registration {
+	for reg := range p.registry.table.All() {
+		if reg.Mailbox == m {
 			return reg
 		}
 	}
@@ -225,9 +227,9 @@ func (p *supervisor) leftovers(key messages.Key) []contract.Leftover {
 	for closing := range p.registry.closings.all.All() {
 		all = append(all, closing.leftovers[key]...)
 	}
-	for _, reg := range p.registry.registrations {
-		if reg.key == key {
-			all = append(all, reg.leftovers...)
+	for reg := range p.registry.table.All() {
+		if reg.Key == key {
+			all = append(all, reg.Leftovers...)
 		}
 	}
 	return all

@@ -272,7 +272,7 @@ func (s *simulation) atRest() bool {
 		s.sleepChecked(400 * time.Millisecond)
 	}
 	for _, p := range s.living() {
-		for _, reg := range p.registry.registrations {
+		for reg := range p.registry.table.All() {
 			if reg.Dialing || reg.Draining || reg.Queued() && p.registry.exhausted(reg) == "" {
 				return false
 			}

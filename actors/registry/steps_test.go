@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"strings"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
@@ -30,14 +32,13 @@ type progress struct{ bindings, draining, listed, cancelled, places int }
 
 func progressOf(r *registry) (p progress) {
 	p.bindings = len(r.owners.bindings)
-	for _, g := range r.index.groups {
-		p.draining += g.states.Len(1)
-	}
+	draining, _ := r.table.Matching(table.Filter{State: messages.StateDraining})
+	p.draining = draining[messages.StateDraining]
 	if l := r.inspections.current; l != nil {
 		p.listed = len(l.listed)
 	}
-	for _, srv := range r.servers { // that have their turns; the others are blocked
-		p.places += srv.turns.Waiting()
+	for _, srv := range r.table.Servers { // that have their turns; the others are blocked
+		p.places += srv.Turns.Waiting()
 	}
 	for _, of := range r.cancellations.queues {
 		p.cancelled += len(of.queue)
@@ -111,8 +112,8 @@ func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry), changes 
 		time.Sleep(10 * time.Second)
 		require.Zero(t, w.gate.Sessions.Open)
 		require.Nil(t, w.due.timer)
-		require.LessOrEqual(t, w.endpoints(), len(w.servers))
-		require.Empty(t, w.tenants)
+		require.LessOrEqual(t, w.endpoints(), len(w.table.Servers))
+		require.Empty(t, maps.Collect(w.table.Tenants()))
 		require.Empty(t, w.controls)
 	})
 }
@@ -271,7 +272,7 @@ func TestCancellationsTakeTurnsByKey(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		require.Empty(t, w.cancellations.queues)
-		require.Empty(t, w.calls, "no call is remembered")
+		require.Empty(t, w.table.Calls, "no call is remembered")
 	})
 }
 
@@ -319,12 +320,12 @@ func TestCallsOfASessionThatOtherCodeStopsAreAnswered(t *testing.T) {
 	inWatchedRegistry(t, func(w *watchedRegistry) {
 		box := w.call("quiet", "slow")
 		synctest.Wait()
-		w.system.Root.Stop(w.entries[messages.Key{Server: "s", Scope: "quiet"}].current.pid)
+		w.system.Root.Stop(w.table.Entry(messages.Key{Server: "s", Scope: "quiet"}).Current.PID)
 		late := w.call("quiet", "fast") // it may be sent before the registry knows
 		require.Equal(t, messages.CodeClosed, (<-box.Reply).(*messages.Failure).Code)
 		require.NotNil(t, <-late.Reply)
 		synctest.Wait()
-		require.Empty(t, w.calls)
+		require.Empty(t, w.table.Calls)
 	})
 }
 
@@ -360,14 +361,14 @@ func TestNoStepGrowsWithThePlacesThatAreDown(t *testing.T) {
 				}
 				time.Sleep(5 * time.Second)
 				synctest.Wait()
-				srv := w.servers["s"]
+				srv := w.table.Servers["s"]
 				require.Equal(t, messages.HealthDown, w.serverSnapshots("s")[0].Health)
-				require.Greater(t, srv.turns.Down(), 900)
+				require.Greater(t, srv.Turns.Down(), 900)
 				require.NotNil(t, <-w.call("quiet", "fast").Reply)
 				require.NotNil(t, <-w.call("another", "fast").Reply)
 				synctest.Wait()
 				require.LessOrEqual(t, w.most, contract.WalkStep+1, "of one step")
-				require.LessOrEqual(t, srv.turns.Waiting(), 3, "places to look at")
+				require.LessOrEqual(t, srv.Turns.Waiting(), 3, "places to look at")
 				require.NotNil(t, <-w.call("quiet", "fast").Reply, "what comes now is after these reads, also for the race detector")
 				dialer.up.Store(true)
 				for _, box := range waiting {
@@ -375,7 +376,7 @@ func TestNoStepGrowsWithThePlacesThatAreDown(t *testing.T) {
 				}
 				synctest.Wait()
 				require.LessOrEqual(t, w.most, contract.WalkStep+1, "of one step")
-				require.Zero(t, srv.turns.Down())
+				require.Zero(t, srv.Turns.Down())
 				require.Equal(t, messages.HealthUp, w.serverSnapshots("s")[0].Health)
 			}, func(cfg *actors.Config) {
 				cfg.Dialer, cfg.Tenant, cfg.MaxSessions = dialer, tenant, 3000

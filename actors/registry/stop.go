@@ -20,7 +20,7 @@ func (r *registry) onStop() {
 // stopIfEmpty stops a registry that was told to stop, when nothing is left to wait for. Proto.Actor would
 // publish a dead letter for each child that has stopped, and whose end it has not noted.
 func (r *registry) stopIfEmpty() {
-	if r.stopping && !r.finished && r.children+len(r.registrations)+r.closings.all.Count+r.pending == 0 {
+	if r.stopping && !r.finished && r.children+r.table.Sessions()+r.closings.all.Count+r.pending == 0 {
 		r.finished = true
 		r.mailbox.PostSystemMessage(&actor.Stop{})
 	}

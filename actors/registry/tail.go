@@ -3,6 +3,8 @@ package registry
 import (
 	"fmt"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
@@ -19,8 +21,8 @@ func (r *registry) onTail(cmd *messages.Tail, from *actor.PID) {
 	if !r.isRunning(cmd, from) {
 		return
 	}
-	if r.servers[key.Server].Command == "" {
-		r.respond(from, messages.NewFailure(cmd, messages.CodeInvalid, fmt.Sprintf("key.server: %q has no command, and so no stderr", truncated(key.Server))))
+	if r.table.Servers[key.Server].Command == "" {
+		r.respond(from, messages.NewFailure(cmd, messages.CodeInvalid, fmt.Sprintf("key.server: %q has no command, and so no stderr", table.Truncated(key.Server))))
 		return
 	}
 	if r.closings.all.Count > 0 {
@@ -29,14 +31,14 @@ func (r *registry) onTail(cmd *messages.Tail, from *actor.PID) {
 	if cmd.Subscriber != nil {
 		r.sessionOf(key)
 	}
-	if e := r.entries[key]; e != nil {
-		for _, reg := range e.draining {
-			reg.send(&contract.TailTo{Subscriber: cmd.Subscriber})
+	if e := r.table.Entry(key); e != nil {
+		for _, reg := range e.Draining {
+			reg.Send(&contract.TailTo{Subscriber: cmd.Subscriber})
 		}
-		if e.current != nil {
-			e.current.tailSet = true
-			e.current.send(&contract.TailTo{Subscriber: cmd.Subscriber})
-			r.touch(e.current)
+		if e.Current != nil {
+			e.Current.TailSet = true
+			e.Current.Send(&contract.TailTo{Subscriber: cmd.Subscriber})
+			r.touch(e.Current)
 		}
 	}
 	r.respond(from, &messages.Done{ID: cmd.ID})

@@ -1,0 +1,72 @@
+package table
+
+import (
+	"maps"
+	"math"
+	"time"
+
+	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Server is what is known of one configured server.
+type Server struct {
+	mcpbridge.Server
+	Own      mcpbridge.Limits  // as they were configured last
+	Resolved *mcpbridge.Limits // of the server, or of the supervisor; read-only
+	Turns    *admission.Server // at its places
+	Class    string            // of the lists of all keys whose scopes declare no capabilities, or "" if they may have different ones
+}
+
+// Tenant is what is known of a tenant that has sessions.
+type Tenant struct {
+	admission.Tenant
+	name    string
+	count   int // session actors
+	waiting int // calls that wait, of all its sessions
+}
+
+// IsBusy reports whether as many calls of the tenant wait as the sessions of its quota may have, each of which may have
+// perSession. The tenant may be nil.
+func (of *Tenant) IsBusy(perSession int) bool {
+	return of != nil && of.Limit <= math.MaxInt/perSession && of.waiting >= of.Limit*perSession
+}
+
+// Waiting returns how many calls of the tenant wait.
+func (of *Tenant) Waiting() int { return of.waiting }
+
+// Load is the load of a server.
+type Load struct{ messages.Load }
+
+// CountReplied counts an operation that a session has answered.
+func (l *Load) CountReplied(msg *contract.CallReplied, now time.Time) {
+	if _, is := msg.Call.Op.(*contract.Reopen); is {
+		return
+	}
+	l.Count(msg.Code)
+	l.Durations.Add(now.Sub(msg.Call.Accepted))
+	if msg.Call.Runs > 0 {
+		l.Waits.Add(msg.Waited)
+	}
+}
+
+// Count counts a reply. The code is empty for a result.
+func (l *Load) Count(code messages.Code) {
+	switch {
+	case code == "":
+		l.Succeeded++
+	case l.Failed == nil:
+		l.Failed = map[messages.Code]uint64{code: 1}
+	default:
+		l.Failed[code]++
+	}
+}
+
+// Snapshot returns a copy.
+func (l *Load) Snapshot() messages.Load {
+	copied := l.Load
+	copied.Failed = maps.Clone(l.Failed)
+	return copied
+}

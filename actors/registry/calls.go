@@ -1,25 +1,17 @@
 package registry
 
 import (
-	"errors"
-	"fmt"
-	"slices"
 	"time"
-
-	"github.com/mcpactor/mcpactor/actors/internal/table"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/refusal"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
-
-// onOperation sends an operation to the session of its key.
-func (r *registry) onOperation(op messages.Operation, from *actor.PID) {
-	r.accept(r.newCall(op, from))
-}
 
 // newCall counts an operation and returns it as a call of its sender, with a deadline.
 func (r *registry) newCall(op messages.Operation, from *actor.PID) *contract.Call {
@@ -62,14 +54,14 @@ func (r *registry) newResentCall(msg *protocol.ResentCall, from *actor.PID) *con
 
 // accept sends a call to its session, hands it back to the cluster, or rejects it.
 func (r *registry) accept(k *contract.Call) {
-	if f := malformed(k); f != nil {
+	if f := refusal.Malformed(k); f != nil {
 		r.reject(k, f)
 		return
 	}
 	if r.cluster.Owns != nil && r.handBack(k) {
 		return
 	}
-	if f := r.rejection(k, time.Now()); f != nil {
+	if f := r.refusal.Of(k, time.Now()); f != nil {
 		r.reject(k, f)
 		return
 	}
@@ -97,65 +89,6 @@ func (r *registry) reject(k *contract.Call, f *messages.Failure) {
 	r.table.CountRejected(k.Key.Server, f.Code)
 	r.logReply(k, f.Code)
 	r.disown(k)
-}
-
-// malformed returns the rejection of a call whose operation is invalid, or nil.
-func malformed(k *contract.Call) *messages.Failure {
-	if err := k.Key.Validate(); err != nil {
-		f := k.Failure(messages.CodeInvalid, err.Error())
-		f.Key.Scope = "" // which may be too long, or not printable
-		return f
-	}
-	if err := k.Op.Validate(); err != nil {
-		return k.Failure(messages.CodeInvalid, err.Error())
-	}
-	if replay := k.Op.Head().Replay; replay > messages.ReplayAlways {
-		return k.Failure(messages.CodeInvalid, fmt.Sprintf("replay: %d is none of the constants", replay))
-	}
-	h := k.Op.Head()
-	if err := errors.Join(h.Attributes.Validate(), h.Trace.Validate()); err != nil {
-		return k.Failure(messages.CodeInvalid, err.Error())
-	}
-	return nil
-}
-
-// rejection returns the failure for a call that is not accepted, or nil.
-func (r *registry) rejection(k *contract.Call, now time.Time) *messages.Failure {
-	if f := mayNotReplay(k); f != nil {
-		return f
-	}
-	srv := r.table.Servers[k.Key.Server]
-	switch op, custom := k.Op.(*messages.Custom); {
-	case custom && srv != nil && !slices.Contains(srv.CustomMethods, op.Name):
-		return k.Failure(messages.CodeInvalid, fmt.Sprintf("name: %q is not one of the customMethods of the server", table.Truncated(op.Name)))
-	case r.stopping:
-		return k.Failure(messages.CodeDraining, "the supervisor is stopping")
-	case srv == nil:
-		return k.Failure(messages.CodeUnknownServer, r.table.NoServer(k.Key.Server))
-	case !now.Before(k.Deadline):
-		return k.Failure(messages.CodeDeadline, "the deadline had passed before the call came")
-	}
-	if f := r.refusal(k, now); f != nil || k.Op.Head().Owner == nil {
-		return f
-	}
-	return r.orphaned(k)
-}
-
-// mayNotReplay returns the failure of a resent call that may have run and must not be replayed, or nil.
-func mayNotReplay(k *contract.Call) *messages.Failure {
-	if !k.Undecided {
-		return nil
-	}
-	if k.IsDurable() { // the store knows
-		k.Undecided, k.Lost = false, nil
-		return nil
-	}
-	again, needsHint := k.MayReplay(k.Lost)
-	if !again {
-		return k.FailureOf(k.Lost)
-	}
-	k.Undecided, k.NeedsHint = false, needsHint
-	return nil
 }
 
 // onCallReplied notes that a session has replied to a call.

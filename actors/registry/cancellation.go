@@ -3,12 +3,11 @@ package registry
 import (
 	"time"
 
-	"github.com/mcpactor/mcpactor/actors/internal/table"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -120,9 +119,6 @@ func (r *registry) cancelNamed(reg *table.Registration, id string) {
 // onCancelScope cancels the operations of a scope.
 func (r *registry) onCancelScope(cmd *messages.CancelScope, from *actor.PID) {
 	key := messages.Key{Scope: cmd.Scope}.Normal()
-	if !r.isValid(cmd, from, key.Validate()) {
-		return
-	}
 	r.cancelScope(key.Scope, r.counters.Calls, "")
 	r.respond(from, &messages.Done{ID: cmd.ID})
 }

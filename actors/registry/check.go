@@ -3,19 +3,15 @@ package registry
 import (
 	"time"
 
-	"github.com/mcpactor/mcpactor/actors/internal/table"
-
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // onCheck answers with the status of a key.
 func (r *registry) onCheck(cmd *messages.Check, from *actor.PID) {
 	key := cmd.Key.Normal()
-	if !r.isConfigured(cmd, from, key.Server) || !r.isValid(cmd, from, key.Validate()) {
-		return
-	}
 	status := r.status(key)
 	status.ID = cmd.ID
 	r.respond(from, status)

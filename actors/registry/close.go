@@ -6,14 +6,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcpactor/mcpactor/actors/internal/table"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/session"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -44,118 +43,72 @@ type closeCommand struct {
 // maxCleanups is how many keys of one close command have their leftovers closed at once.
 const maxCleanups = 16
 
-// onControl handles the commands that are no operations.
-func (r *registry) onControl(cmd messages.Command, from *actor.PID) {
-	switch cmd := cmd.(type) {
-	case *messages.CloseSession:
-		r.onCloseSession(cmd, from)
-	case *messages.CloseScope:
-		r.onCloseScope(cmd, from)
-	case *messages.CloseServer:
-		if r.isConfigured(cmd, from, cmd.Server) && r.mayClose(cmd, from, &r.closings.wide) {
-			r.drainAll(r.newCloseCommand(cmd, from, func(k messages.Key) bool { return k.Server == cmd.Server }, contract.Drain{Now: cmd.Now}))
-		}
-	case *messages.CloseMatching:
-		r.onCloseMatching(cmd, from)
-	case *messages.CloseAll:
-		if r.mayClose(cmd, from, &r.closings.wide) {
-			r.drainAll(r.newCloseCommand(cmd, from, anyKey, contract.Drain{Now: cmd.Now}))
-		}
-	case *messages.Tail:
-		r.onTail(cmd, from)
-	case *messages.Forget:
-		r.onForget(cmd, from)
-	case *messages.Restart:
-		r.onRestart(cmd, from)
-	case *messages.CancelScope:
-		r.onCancelScope(cmd, from)
-	case *messages.Bind:
-		r.onBind(cmd, from)
-	case *messages.Check:
-		r.onCheck(cmd, from)
-	case *messages.Inspect:
-		r.onInspect(cmd, from)
-	}
-}
-
-// onCloseSession closes the session of one key.
-func (r *registry) onCloseSession(cmd *messages.CloseSession, from *actor.PID) {
-	key := cmd.Key.Normal()
-	if !r.isConfigured(cmd, from, key.Server) || !r.isValid(cmd, from, key.Validate()) || !r.mayClose(cmd, from, r.closings.of(key.Scope)) {
+// onClose closes the sessions that a close command is about, and answers when they are closed.
+func (r *registry) onClose(cmd messages.Command, from *actor.PID) {
+	what := selectionOf(cmd)
+	if r.closings.of(what.scope).Count >= maxClosing {
+		r.respond(from, messages.NewFailure(cmd, messages.CodeBusy, "too many close commands have no reply yet"))
 		return
 	}
-	closing := r.newCloseCommand(cmd, from, func(k messages.Key) bool { return k == key }, contract.Drain{Now: cmd.Now})
-	r.closings.narrow(closing, key.Scope)
-	if e := r.table.Entry(key); e != nil {
-		for _, reg := range slices.Clone(e.Draining) {
+	closing := r.newCloseCommand(cmd.RequestID(), from, what, contract.Drain{Now: what.now})
+	if what.scope == "" {
+		r.drainAll(closing)
+		return
+	}
+	r.closings.narrow(closing, what.scope)
+	for _, reg := range r.table.OfScope(what.scope) {
+		if what.match(reg.Key) {
 			r.drainFor(closing, reg)
 		}
-		if e.Current != nil {
-			r.drainFor(closing, e.Current)
-		}
 	}
 	r.continueClose(closing)
 }
 
-// onCloseScope closes the sessions of a scope.
-func (r *registry) onCloseScope(cmd *messages.CloseScope, from *actor.PID) {
-	key := messages.Key{Scope: cmd.Scope}.Normal()
-	if !r.isValid(cmd, from, key.Validate()) || !r.mayClose(cmd, from, r.closings.of(key.Scope)) {
-		return
-	}
-	closing := r.newCloseCommand(cmd, from, func(k messages.Key) bool { return k.Scope == key.Scope }, contract.Drain{Now: cmd.Now})
-	r.closings.narrow(closing, key.Scope)
-	for _, reg := range r.table.OfScope(key.Scope) {
-		r.drainFor(closing, reg)
-	}
-	r.continueClose(closing)
+// selection is what a close command is about.
+type selection struct {
+	match   func(messages.Key) bool  // its keys; may be called from any goroutine
+	scope   string                   // of all of them, or "" if they may have any
+	servers func(server string) bool // whose sessions are searched for them; none if they are found otherwise
+	now     bool
 }
 
-// onCloseMatching closes the sessions whose scope matches a pattern.
-func (r *registry) onCloseMatching(cmd *messages.CloseMatching, from *actor.PID) {
-	if !r.isValid(cmd, from, cmd.Validate()) || cmd.Server != "" && !r.isConfigured(cmd, from, cmd.Server) || !r.mayClose(cmd, from, &r.closings.wide) {
-		return
+// selectionOf returns what a close command is about. The caller may change the command afterwards.
+func selectionOf(cmd messages.Command) selection {
+	switch cmd := cmd.(type) {
+	case *messages.CloseSession:
+		key := cmd.Key.Normal()
+		return selection{match: func(k messages.Key) bool { return k == key }, scope: key.Scope, servers: noServer, now: cmd.Now}
+	case *messages.CloseScope:
+		scope := (messages.Key{Scope: cmd.Scope}).Normal().Scope
+		return selection{match: func(k messages.Key) bool { return k.Scope == scope }, scope: scope, servers: noServer, now: cmd.Now}
+	case *messages.CloseMatching:
+		of := *cmd
+		return selection{match: of.Matches, servers: func(server string) bool { return of.Server == "" || of.Server == server }, now: of.Now}
+	case *messages.CloseServer:
+		server := cmd.Server
+		return selection{match: func(k messages.Key) bool { return k.Server == server }, servers: func(name string) bool { return name == server }, now: cmd.Now}
 	}
-	pattern := *cmd // the caller may change it
-	r.drainAll(r.newCloseCommand(cmd, from, pattern.Matches, contract.Drain{Now: cmd.Now}))
-}
-
-// isValid reports whether a command is valid, and rejects it otherwise.
-func (r *registry) isValid(cmd messages.Command, from *actor.PID, err error) bool {
-	if err != nil {
-		r.respond(from, messages.NewFailure(cmd, messages.CodeInvalid, err.Error()))
-	}
-	return err == nil
-}
-
-// isConfigured reports whether a server is configured, and rejects the command otherwise.
-func (r *registry) isConfigured(cmd messages.Command, from *actor.PID, server string) bool {
-	if r.table.Servers[server] == nil {
-		r.respond(from, messages.NewFailure(cmd, messages.CodeUnknownServer, r.table.NoServer(server)))
-	}
-	return r.table.Servers[server] != nil
-}
-
-// isRunning reports whether the supervisor is not stopping, and rejects the command otherwise.
-func (r *registry) isRunning(cmd messages.Command, from *actor.PID) bool {
-	if r.stopping {
-		r.respond(from, messages.NewFailure(cmd, messages.CodeDraining, "the supervisor is stopping"))
-	}
-	return !r.stopping
+	return selection{match: anyKey, servers: anyServer, now: cmd.(*messages.CloseAll).Now}
 }
 
 // anyKey matches all keys.
 func anyKey(messages.Key) bool { return true }
 
-// newCloseCommand starts a close command.
-func (r *registry) newCloseCommand(cmd messages.Command, from *actor.PID, match func(messages.Key) bool, how contract.Drain) *closeCommand {
+// anyServer matches all servers.
+func anyServer(string) bool { return true }
+
+// noServer matches none.
+func noServer(string) bool { return false }
+
+// newCloseCommand starts a close command. Its sessions are drained afterwards.
+func (r *registry) newCloseCommand(id string, from *actor.PID, what selection, how contract.Drain) *closeCommand {
 	closing := &closeCommand{
-		reply: &messages.Closed{ID: cmd.RequestID()}, caller: from, match: match, drain: how, Cursor: r.table.Cursor(serversOf(cmd, match)),
+		reply: &messages.Closed{ID: id}, caller: from, match: what.match, drain: how, Cursor: r.table.Cursor(what.servers),
 		waiting: map[*table.Registration]struct{}{}, begun: map[messages.Key]bool{},
 	}
 	closing.due.Of = func() { r.onCloseDue(closing) }
 	r.due.Set(&closing.due, time.Now().Add(r.closeTime()))
-	closing.leftovers = r.leftovers.take(match)
+	closing.leftovers = r.leftovers.take(what.match)
 	closing.keys = slices.SortedFunc(maps.Keys(closing.leftovers), messages.Key.Compare)
 	r.closings.add(closing)
 	if r.cfg.Store != nil && !how.Leave {
@@ -170,18 +123,6 @@ func (r *registry) newCloseCommand(cmd messages.Command, from *actor.PID, match 
 func (r *registry) closeTime() time.Duration {
 	drainTime, closeTime := r.table.Slowest()
 	return drainTime + 2*closeTime + 3*contract.UnresponsiveAfter
-}
-
-// serversOf returns which servers may have sessions that a close command has to find, one
-// after the other. The sessions of a key and those of a scope are found otherwise.
-func serversOf(cmd messages.Command, match func(messages.Key) bool) func(server string) bool {
-	switch cmd := cmd.(type) {
-	case *messages.CloseSession, *messages.CloseScope:
-		return func(string) bool { return false }
-	case *messages.CloseMatching:
-		return func(server string) bool { return cmd.Server == "" || cmd.Server == server }
-	}
-	return func(server string) bool { return match(messages.Key{Server: server}) }
 }
 
 // drainAll drains the sessions of a close command in steps, and then continues it.

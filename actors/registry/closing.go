@@ -1,10 +1,8 @@
 package registry
 
 import (
-	"github.com/asynkron/protoactor-go/actor"
-	"github.com/mcpactor/mcpactor/actors/internal/table"
-
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -27,8 +25,11 @@ type closingNodes struct {
 	ofScopes  []ring.Node[*closeCommand] // for each of them
 }
 
-// of returns the close commands that concern a scope, apart from the wide ones.
+// of returns the close commands that concern a scope, apart from the wide ones. Those are returned for "".
 func (s *closings) of(scope string) *ring.Ring[*closeCommand] {
+	if scope == "" {
+		return &s.wide
+	}
 	if of := s.ofScope[scope]; of != nil {
 		return of
 	}
@@ -63,15 +64,6 @@ func (s *closings) remove(closing *closeCommand) {
 			delete(s.ofScope, scope)
 		}
 	}
-}
-
-// mayClose reports whether another close command can be accepted, and rejects it otherwise.
-func (r *registry) mayClose(cmd messages.Command, from *actor.PID, of *ring.Ring[*closeCommand]) bool {
-	if of.Count >= maxClosing {
-		r.respond(from, messages.NewFailure(cmd, messages.CodeBusy, "too many close commands have no reply yet"))
-		return false
-	}
-	return true
 }
 
 // applyPendingCloses applies the close commands that came before a call to the key of the

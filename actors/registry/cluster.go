@@ -56,6 +56,5 @@ func (r *registry) handBack(k *contract.Call) bool {
 // onRelease drains the sessions of the keys that match.
 func (r *registry) onRelease(msg *protocol.Release, from *actor.PID) {
 	how := contract.Drain{Evict: true, Restart: true, Moves: true, Now: msg.Now, Leave: msg.Leave && r.cfg.Store != nil}
-	every := &messages.CloseMatching{} // its keys may be on all servers
-	r.drainAll(r.newCloseCommand(every, from, msg.Match, how))
+	r.drainAll(r.newCloseCommand("", from, selection{match: msg.Match, servers: anyServer}, how))
 }

@@ -3,11 +3,10 @@ package registry
 import (
 	"strings"
 
-	"github.com/mcpactor/mcpactor/actors/internal/table"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
 )
 

@@ -5,10 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcpactor/mcpactor/actors/internal/table"
-
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
 )
 

@@ -3,20 +3,16 @@ package registry
 import (
 	"time"
 
-	"github.com/mcpactor/mcpactor/actors/internal/table"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // onForget forgets what is known of a server, and of its sessions in steps.
 func (r *registry) onForget(cmd *messages.Forget, from *actor.PID) {
-	if !r.isConfigured(cmd, from, cmd.Server) {
-		return
-	}
 	r.cfg.Logger.Info().Str("server", cmd.Server).Msg("server forgotten")
 	if r.cfg.Forget != nil {
 		r.cfg.Forget(cmd.Server)

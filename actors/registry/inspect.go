@@ -5,12 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcpactor/mcpactor/actors/internal/table"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -101,7 +100,7 @@ func (r *registry) beginListing(l *listing) {
 	l.supervisor = r.cfg.Name
 	l.snapshot = &messages.Snapshot{
 		Time: time.Now(), Counters: r.counters, States: counts,
-		Open: r.gate.Sessions.Open, Cap: r.cfg.MaxSessions, Waiting: r.table.Waiting + r.unpassed, Stopping: r.stopping,
+		Open: r.gate.Sessions.Open, Cap: r.cfg.MaxSessions, Waiting: r.table.Waiting + r.unpassed, Stopping: r.table.Stopping,
 		Servers: r.serverSnapshots(l.of.Server),
 	}
 	snap := l.snapshot

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/refusal"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -136,7 +137,7 @@ func (f *intercepting) onOperation(k *contract.Call) {
 	limits := f.table.Limits(k.Key.Server)
 	asks, _ := contract.AsksCatalogue(k.Op)
 	switch waiting := f.table.Waiting + f.unpassed; {
-	case len(f.cfg.Interceptors) == 0 && !asks, malformed(k) != nil || f.stopping || !time.Now().Before(k.Deadline) || f.orphaned(k) != nil:
+	case len(f.cfg.Interceptors) == 0 && !asks, refusal.Malformed(k) != nil || f.table.Stopping || !time.Now().Before(k.Deadline) || f.refusal.Orphaned(k) != nil:
 		f.accept(k)
 	case k.List == (messages.Key{}) && f.handBack(k): // the interceptors of the member that owns the key run
 	case waiting >= f.cfg.MaxWaitingTotal:
@@ -166,7 +167,7 @@ func (f *intercepting) intercept(k *contract.Call) {
 	i := &interception{Call: k, cancel: cancel}
 	i.timer = contract.After(f.mailbox, time.Until(k.Deadline)+overtime, &interceptionDue{i})
 	f.interceptions.add(i)
-	f.own(k, func() { f.cancelOne(i, ownerTerminated) })
+	f.own(k, func() { f.cancelOne(i, refusal.OwnerTerminated) })
 	f.unpassed++
 	f.pending++
 
@@ -293,7 +294,7 @@ func (f *intercepting) reply(i *interception, reply messages.Reply) {
 
 // onStop stops the registry. The interceptors have as much time as a session has to close.
 func (f *intercepting) onStop(msg *protocol.Stop) {
-	if !f.stopping && f.interceptions.all.Count > 0 {
+	if !f.table.Stopping && f.interceptions.all.Count > 0 {
 		drainTime, closeTime := f.table.Slowest()
 		f.stopTimer = contract.After(f.mailbox, drainTime+closeTime, &stopDue{})
 	}

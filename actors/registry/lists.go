@@ -7,12 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/mcpactor/mcpactor/actors/internal/table"
-
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -221,7 +220,7 @@ func isOfServer(code messages.Code) bool {
 // onListAsked answers a question to the catalogue.
 func (r *registry) onListAsked(msg *listAsked) {
 	srv := r.table.Servers[msg.key.Server]
-	if srv == nil || r.stopping {
+	if srv == nil || r.table.Stopping {
 		msg.reply <- listAnswer{}
 		return
 	}

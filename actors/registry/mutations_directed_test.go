@@ -161,7 +161,7 @@ var directedMutations = []directedMutation{
 		{inCalls, "	for k := range s.parked.All() {\n		if msg.Matches(k) {\n			s.parked", "	for k := range s.parked.All() {\n		if msg.Matches(k) && k.Runs > 0 {\n			s.parked"},
 	}}},
 	{11, "./tests", "TestWaitingCallsAreBoundedOverAllSessions", mutation{"waiting calls are not bounded over all sessions", []change{
-		{"actors/registry/registration.go", "	case r.table.Waiting >= r.cfg.MaxWaitingTotal:", "	case r.table.Waiting < 0:"},
+		{"actors/internal/refusal/call.go", "	case r.Table.Waiting >= r.MaxWaitingTotal:", "	case r.Table.Waiting < 0:"},
 	}}},
 	{11, "./tests", "TestFloodOnOneSessionIsBounded", plantedBug("one call more than MaxInFlight runs")},
 	{11, "./tests", "TestFloodOfNotificationsIsBounded", mutation{"the events of one session take the whole queue", []change{

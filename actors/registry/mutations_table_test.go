@@ -173,7 +173,7 @@ var mutations = []mutation{
 	{"one call more than MaxInFlight runs", []change{{inCalls, "if s.running.Count >= s.limits.MaxInFlight {", "if s.running.Count > s.limits.MaxInFlight {"}}},
 	{"a call is replayed twice", []change{{inCall, "case k.Runs-k.unprocessed > 1 ||", "case k.Runs-k.unprocessed > 2 ||"}}},
 	{"a call is replayed although it may not be", []change{{inCall, "	return safe || !known, !known\n", "	return safe || true, !known\n"}}},
-	{"a call that another member has lost is replayed although it may not be", []change{{"actors/registry/calls.go", "	if !again {\n", "	if !again && k.Lost == nil {\n"}}},
+	{"a call that another member has lost is replayed although it may not be", []change{{"actors/internal/refusal/call.go", "	if !again {\n", "	if !again && k.Lost == nil {\n"}}},
 	{"a call that waits has no deadline", []change{{inCalls, "	s.openedUnused = false\n	s.wakeBy(c, k.ParkedUntil())\n", "	s.openedUnused = false\n"}}},
 	{"a call that runs has no deadline", []change{{inDeadline, "		case !k.Replied:\n			s.cutOff(c, k, messages.CodeDeadline, \"\")\n", "		case !k.Replied:\n"}}},
 }

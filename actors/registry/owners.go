@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/refusal"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -59,9 +60,6 @@ type ownedCall struct {
 	node   ring.Node[*ownedCall]
 }
 
-// ownerTerminated is the detail of the failure of a call whose owner has terminated.
-const ownerTerminated = "its owner has terminated"
-
 // newOwners returns owners without any binding.
 func newOwners() owners {
 	return owners{bindings: map[string]*messages.Bind{}, all: map[ownerName]*owner{}}
@@ -75,9 +73,6 @@ func holderOf(bind *messages.Bind) *actor.PID {
 // onBind binds a scope, or removes its binding.
 func (r *registry) onBind(cmd *messages.Bind, from *actor.PID) {
 	key := messages.Key{Scope: cmd.Scope}.Normal()
-	if !r.isValid(cmd, from, key.Validate()) || !r.isRunning(cmd, from) {
-		return
-	}
 	if f := r.bindRejection(cmd, r.owners.bindings[key.Scope]); f != nil {
 		r.respond(from, f)
 		return
@@ -220,14 +215,6 @@ func (r *registry) releaseOwners() {
 	r.owners = newOwners()
 }
 
-// orphaned returns the rejection of a call whose owner is known to have terminated, or nil.
-func (r *registry) orphaned(k *contract.Call) *messages.Failure {
-	if pid := k.Op.Head().Owner; pid != nil && r.cfg.Post.Gone(pid) {
-		return k.Failure(messages.CodeCancelled, ownerTerminated)
-	}
-	return nil
-}
-
 // own notes that a call belongs to its owner, if it has one. cancel cancels a call that interceptors have, or is nil.
 func (r *registry) own(k *contract.Call, cancel func()) {
 	pid := k.Op.Head().Owner
@@ -339,7 +326,7 @@ func (r *registry) onOwnerEnded(msg *ownerEnded) {
 func (r *registry) cancelOwned(end *ownerEnd, owned *ownedCall) {
 	k, cancel := owned.call, owned.cancel
 	if cancel == nil {
-		cancel = func() { cancelCall(k, ownerTerminated) }
+		cancel = func() { cancelCall(k, refusal.OwnerTerminated) }
 	}
 	end.event.Cancelled++
 	r.cancellations.add(k.Key, cancel)
@@ -359,8 +346,8 @@ func (r *registry) endBinding(end *ownerEnd, held *heldScope) {
 		r.unbind(scope, nil)
 	}
 	end.event.Scopes = append(end.event.Scopes, scope)
-	end.event.Cancelled += r.cancelScope(scope, end.upTo, ownerTerminated)
-	if r.stopping { // all is being closed
+	end.event.Cancelled += r.cancelScope(scope, end.upTo, refusal.OwnerTerminated)
+	if r.table.Stopping { // all is being closed
 		return
 	}
 	if end.closing == nil {
@@ -368,7 +355,7 @@ func (r *registry) endBinding(end *ownerEnd, held *heldScope) {
 			at := end.of.scopes[k.Scope]
 			return at != nil && at.Value.(*heldScope).owned
 		}
-		end.closing = r.newCloseCommand(&messages.CloseScope{}, nil, match, contract.Drain{})
+		end.closing = r.newCloseCommand("", nil, selection{match: match, servers: noServer}, contract.Drain{})
 		end.closing.scopes, end.closing.UpTo = true, end.last
 		if all := end.of.scopes; len(all) <= contract.WalkStep {
 			r.closings.narrow(end.closing, slices.Sorted(maps.Keys(all))...)

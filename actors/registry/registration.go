@@ -2,17 +2,15 @@ package registry
 
 import (
 	"context"
-	"fmt"
 	"runtime/debug"
 	"time"
-
-	"github.com/mcpactor/mcpactor/actors/internal/table"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/session"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -64,57 +62,6 @@ func (r *registry) setState(reg *table.Registration, state messages.State) {
 	} else {
 		r.catalogue.Lost(&reg.Lists, time.Now())
 	}
-}
-
-// refusal returns the failure for a call that the session of its key cannot take, or nil.
-func (r *registry) refusal(k *contract.Call, now time.Time) *messages.Failure {
-	srv, reg := r.table.Servers[k.Key.Server], r.table.Current(k.Key)
-	if f := r.unavailable(k, srv, reg, now); f != nil {
-		return f
-	}
-	return r.busy(k, srv, reg)
-}
-
-// unavailable returns the failure for a call that would wait for a server that is down, with FailFast, or for a
-// session that was given up, or nil. reg is the session of the key, or nil.
-func (r *registry) unavailable(k *contract.Call, srv *table.Server, reg *table.Registration, now time.Time) *messages.Failure {
-	ep := srv.Turns.Home.Endpoint
-	if reg != nil {
-		ep = reg.Place.Endpoint
-	}
-	var f *messages.Failure
-	switch {
-	case r.cfg.FailFast && !k.Watches() && ep.Down && !ep.AllowsProbe(now) && (reg == nil || reg.Unconnected()):
-		f = k.Unavailable(reg.CauseOf(ep))
-		contract.RetryIn(f, ep.Next.Sub(now))
-	case reg != nil && reg.BreakerOpen(now) && !reg.MayHaveNewCredentials():
-		f = k.Unavailable(reg.Cause.Cause)
-		contract.RetryIn(f, reg.BreakerUntil.Sub(now))
-	}
-	return f
-}
-
-// busy returns the failure for a call that finds too many others waiting, or nil. reg is the session of the key, or
-// nil.
-func (r *registry) busy(k *contract.Call, srv *table.Server, reg *table.Registration) *messages.Failure {
-	detail := ""
-	t := r.table.TenantOf(k.Key, reg)
-	switch most := srv.Resolved.MaxInFlight + srv.Resolved.MaxWaiting; {
-	case k.Kept:
-	case reg != nil && reg.Outstanding >= most:
-		detail = fmt.Sprintf("%d calls of this session are running or waiting (MaxInFlight, MaxWaiting)", reg.Outstanding)
-	case reg.HasRoom(srv.Resolved.MaxInFlight):
-	case r.noSlotFor(k.Key, reg) != "":
-		detail = r.noSlotFor(k.Key, reg)
-	case t.IsBusy(most):
-		detail = fmt.Sprintf("%d calls of all sessions of the tenant are waiting (MaxSessionsPerTenant sessions with MaxInFlight, MaxWaiting)", t.Waiting())
-	case r.table.Waiting >= r.cfg.MaxWaitingTotal:
-		detail = fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", r.table.Waiting)
-	}
-	if detail == "" {
-		return nil
-	}
-	return k.Failure(messages.CodeBusy, detail)
 }
 
 // give gives a call to the session of its key. It spawns the session if there is none.

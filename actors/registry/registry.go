@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/mcpactor/mcpactor/actors/internal/table"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors"
@@ -14,7 +12,9 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/actors/internal/refusal"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/door"
 	"github.com/mcpactor/mcpactor/internal/protocol"
@@ -38,6 +38,7 @@ type registry struct {
 	cfg       *contract.Config
 	table     *table.Table
 	gate      *admission.Gate
+	refusal   *refusal.Refusal
 	catalogue *catalogue.Catalogue
 
 	due           due
@@ -55,7 +56,6 @@ type registry struct {
 	unpassed      int              // operations that interceptors have, and have not passed on
 	inspections   inspections
 	counters      messages.Counters
-	stopping      bool             // calls are rejected
 	finished      bool             // all sessions are closed, and the actor stops
 	unknownTypes  map[string]bool  // types of unknown messages that were logged
 	mailbox       *mailbox.Mailbox // of this actor
@@ -128,6 +128,7 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 		of.Tenant = r.tenantName
 	}
 	r.table = table.New(of)
+	r.refusal = &refusal.Refusal{Table: r.table, Sessions: &r.gate.Sessions, FailFast: cfg.FailFast, MaxWaitingTotal: cfg.MaxWaitingTotal, Gone: cfg.Post.Gone}
 	r.gateDue.Of, r.idleDue.Of, r.cancellations.due.Of = r.onGateDue, r.onIdleDue, r.onCancelDue
 	r.closings.ofScope, r.closings.waits = map[string]*ring.Ring[*closeCommand]{}, map[*table.Registration][]*closeCommand{}
 	for _, srv := range cfg.Servers {
@@ -148,7 +149,7 @@ func (r *registry) Receive(c actor.Context) {
 func (r *registry) handle(msg any, from *actor.PID) {
 	switch msg := msg.(type) {
 	case *actor.Stopping:
-		r.stopping = true
+		r.table.Stopping = true
 	case *actor.Stopped:
 		r.onStopped()
 	case *actor.Terminated:
@@ -182,15 +183,35 @@ func (r *registry) onCommand(cmd messages.Command, from *actor.PID) {
 	if r.isForeign(cmd, from) {
 		return
 	}
+	if op, is := cmd.(messages.Operation); is {
+		r.accept(r.newCall(op, from))
+		return
+	}
+	if f := r.refusal.OfCommand(cmd); f != nil {
+		r.respond(from, f)
+		return
+	}
 	switch cmd := cmd.(type) {
-	case messages.Operation:
-		r.onOperation(cmd, from)
 	case *messages.Cancel:
 		r.onCancel(cmd)
+	case *messages.CancelScope:
+		r.onCancelScope(cmd, from)
 	case *messages.Pin:
 		r.onPin(cmd, from)
-	default:
-		r.onControl(cmd, from)
+	case *messages.Bind:
+		r.onBind(cmd, from)
+	case *messages.Tail:
+		r.onTail(cmd, from)
+	case *messages.Forget:
+		r.onForget(cmd, from)
+	case *messages.Restart:
+		r.onRestart(cmd, from)
+	case *messages.Check:
+		r.onCheck(cmd, from)
+	case *messages.Inspect:
+		r.onInspect(cmd, from)
+	case *messages.CloseSession, *messages.CloseScope, *messages.CloseMatching, *messages.CloseServer, *messages.CloseAll:
+		r.onClose(cmd, from)
 	}
 }
 

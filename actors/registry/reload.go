@@ -4,11 +4,10 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/mcpactor/mcpactor/actors/internal/table"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -16,7 +15,7 @@ import (
 // onReload replaces the servers. From then on, calls to a server that has changed go to
 // new sessions, which open when the old ones are closed.
 func (r *registry) onReload(msg *protocol.Reload, from *actor.PID) {
-	if r.stopping {
+	if r.table.Stopping {
 		r.respond(from, &messages.Failure{Op: "Reload", Code: messages.CodeDraining, Detail: "the supervisor is stopping"})
 		return
 	}
@@ -43,7 +42,8 @@ func (r *registry) onReload(msg *protocol.Reload, from *actor.PID) {
 	}
 	before := r.table.Servers
 	changed := func(k messages.Key) bool { return servers[k.Server] != before[k.Server] }
-	closing := r.newCloseCommand(&messages.CloseAll{}, from, changed, contract.Drain{}) // with the timeouts from before
+	of := func(server string) bool { return changed(messages.Key{Server: server}) }
+	closing := r.newCloseCommand("", from, selection{match: changed, servers: of}, contract.Drain{}) // with the timeouts from before
 	r.table.Servers = servers
 	for name, srv := range before {
 		if servers[name] != srv {

@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/mcpactor/mcpactor/actors/internal/table"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -16,9 +15,6 @@ import (
 // answers the command.
 func (r *registry) onRestart(cmd *messages.Restart, from *actor.PID) {
 	key := cmd.Key.Normal()
-	if !r.isConfigured(cmd, from, key.Server) || !r.isValid(cmd, from, key.Validate()) || !r.isRunning(cmd, from) {
-		return
-	}
 	e := r.table.Entry(key)
 	if e == nil {
 		r.respond(from, &messages.Done{ID: cmd.ID})

@@ -3,10 +3,9 @@ package registry
 import (
 	"context"
 
-	"github.com/mcpactor/mcpactor/actors/internal/table"
-
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"

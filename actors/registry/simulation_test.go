@@ -273,7 +273,7 @@ func (s *simulation) atRest() bool {
 	}
 	for _, p := range s.living() {
 		for reg := range p.registry.table.All() {
-			if reg.Dialing || reg.Draining || reg.Queued() && p.registry.exhausted(reg) == "" {
+			if reg.Dialing || reg.Draining || reg.Queued() && p.registry.refusal.Exhausted(reg) == "" {
 				return false
 			}
 		}

@@ -10,9 +10,9 @@ import (
 
 // onStop closes all sessions. The registry stops when they are closed.
 func (r *registry) onStop() {
-	if !r.stopping {
-		r.stopping = true
-		r.drainAll(r.newCloseCommand(&messages.CloseAll{}, nil, anyKey, contract.Drain{Leave: r.cfg.LeaveOpen}))
+	if !r.table.Stopping {
+		r.table.Stopping = true
+		r.drainAll(r.newCloseCommand("", nil, selection{match: anyKey, servers: anyServer}, contract.Drain{Leave: r.cfg.LeaveOpen}))
 		r.stopIfEmpty()
 	}
 }
@@ -20,7 +20,7 @@ func (r *registry) onStop() {
 // stopIfEmpty stops a registry that was told to stop, when nothing is left to wait for. Proto.Actor would
 // publish a dead letter for each child that has stopped, and whose end it has not noted.
 func (r *registry) stopIfEmpty() {
-	if r.stopping && !r.finished && r.children+r.table.Sessions()+r.closings.all.Count+r.pending == 0 {
+	if r.table.Stopping && !r.finished && r.children+r.table.Sessions()+r.closings.all.Count+r.pending == 0 {
 		r.finished = true
 		r.mailbox.PostSystemMessage(&actor.Stop{})
 	}

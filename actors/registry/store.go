@@ -52,7 +52,7 @@ const sweepEvery = time.Hour
 
 // sweepCalls deletes from the store the durable calls that are outdated, also those of processes that have died.
 func (r *registry) sweepCalls(now time.Time) {
-	if r.cfg.Store == nil || r.stopping || now.Before(r.nextSweep) {
+	if r.cfg.Store == nil || r.table.Stopping || now.Before(r.nextSweep) {
 		return
 	}
 	r.nextSweep = now.Add(sweepEvery)
@@ -81,7 +81,7 @@ type listSaved struct{}
 
 // saveList saves a list that scopes share.
 func (r *registry) saveList(of *catalogue.Listing, list *catalogue.List) {
-	if r.cfg.Store == nil || r.stopping {
+	if r.cfg.Store == nil || r.table.Stopping {
 		return
 	}
 	cfg, key := r.cfg, of.ListKey()

@@ -3,11 +3,10 @@ package registry
 import (
 	"fmt"
 
-	"github.com/mcpactor/mcpactor/actors/internal/table"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -15,12 +14,6 @@ import (
 // server. If the key has no session, one is spawned, which does not dial.
 func (r *registry) onTail(cmd *messages.Tail, from *actor.PID) {
 	key := cmd.Key.Normal()
-	if !r.isConfigured(cmd, from, key.Server) || !r.isValid(cmd, from, key.Validate()) {
-		return
-	}
-	if !r.isRunning(cmd, from) {
-		return
-	}
 	if r.table.Servers[key.Server].Command == "" {
 		r.respond(from, messages.NewFailure(cmd, messages.CodeInvalid, fmt.Sprintf("key.server: %q has no command, and so no stderr", table.Truncated(key.Server))))
 		return

@@ -21,6 +21,7 @@ type Table struct {
 	Generations *Generations       // of keys without sessions
 	Serial      uint64             // of the last session
 	Waiting     int                // calls that wait, of all sessions
+	Stopping    bool               // no more calls are accepted
 
 	cfg     Config
 	entries map[messages.Key]*Entry

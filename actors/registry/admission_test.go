@@ -31,7 +31,7 @@ func TestTheGateForgetsServersWhoseLeftoversAreClosed(t *testing.T) {
 		before := w.endpoints()
 		for i := range 10 {
 			key := messages.Key{Server: fmt.Sprint("gone-", i), Scope: "left"}
-			w.leftovers.add(key, []contract.Leftover{{Resume: &mcpbridge.Resume{SessionID: "1"}, Reason: "it is a test"}})
+			w.closings.Leftovers.Add(key, []contract.Leftover{{Resume: &mcpbridge.Resume{SessionID: "1"}, Reason: "it is a test"}})
 			box := protocol.NewFuture(w.system, nil)
 			w.system.Root.RequestWithCustomSender(w.pid, &messages.CloseScope{Scope: "left"}, box.PID)
 			require.IsType(t, &messages.Closed{}, <-box.Reply)
@@ -49,7 +49,7 @@ func TestLastMessagesOfASessionThatOtherCodeHasStoppedQueueNothing(t *testing.T)
 		var logged strings.Builder
 		w.cfg.Logger = relay.NewLogger(zerolog.New(&logged))
 		key := messages.Key{Server: "s", Scope: "left"}
-		w.leftovers.add(key, []contract.Leftover{{Resume: &mcpbridge.Resume{SessionID: "1"}, Reason: "it is a test"}})
+		w.closings.Leftovers.Add(key, []contract.Leftover{{Resume: &mcpbridge.Resume{SessionID: "1"}, Reason: "it is a test"}})
 		box := protocol.NewFuture(w.system, nil)
 		w.system.Root.RequestWithCustomSender(w.pid, &messages.CloseSession{Key: key}, box.PID)
 		time.Sleep(time.Millisecond) // its dial takes a second

@@ -70,9 +70,7 @@ func (r *registry) accept(k *contract.Call) {
 
 // forward gives a call to the session of its key, after the close commands that came before it.
 func (r *registry) forward(k *contract.Call) {
-	if r.closings.all.Count > 0 {
-		r.applyPendingCloses(k.Key)
-	}
+	r.applyPendingCloses(k.Key)
 	if k.IsDurable() {
 		r.sweepCalls(time.Now())
 	}

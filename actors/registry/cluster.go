@@ -56,5 +56,5 @@ func (r *registry) handBack(k *contract.Call) bool {
 // onRelease drains the sessions of the keys that match.
 func (r *registry) onRelease(msg *protocol.Release, from *actor.PID) {
 	how := contract.Drain{Evict: true, Restart: true, Moves: true, Now: msg.Now, Leave: msg.Leave && r.cfg.Store != nil}
-	r.drainAll(r.newCloseCommand("", from, selection{match: msg.Match, servers: anyServer}, how))
+	r.drainAll(r.beginClose("", from, selection{match: msg.Match, servers: anyServer}, how))
 }

@@ -76,7 +76,7 @@ func (r *registry) finishSession(msg *contract.SessionClosed) {
 	event := &messages.SessionClosed{Stamp: r.stamp(reg), Lifetime: msg.Lifetime}
 	if len(left) > 0 {
 		event.Cause = left[0].Reason
-		r.leftovers.add(reg.Key, left)
+		r.closings.Leftovers.Add(reg.Key, left)
 	}
 	if reg.WasOpen {
 		r.counters.Closed++
@@ -89,35 +89,18 @@ func (r *registry) finishSession(msg *contract.SessionClosed) {
 		r.closeRecord(reg)
 	}
 	r.remove(reg)
-	for _, closing := range r.closings.waits[reg] {
-		if closing.replied {
-			continue
-		}
-		delete(closing.waiting, reg)
-		if reg.Cleanup {
-			closing.cleanups--
-		}
-		closing.reply.Sessions += closed
-		if reg.WasOpen && len(left) > 0 {
-			closing.begun[reg.Key] = true // what the store has of the key is this session
-		}
-		for _, one := range left {
-			closing.reply.Left = append(closing.reply.Left, messages.Left{Key: reg.Key, Reason: one.Reason})
-		}
-		r.continueClose(closing)
+	for _, closes := range r.closings.Closed(reg, closed, left) {
+		r.continueClose(closes)
 	}
-	delete(r.closings.waits, reg)
 	r.stopIfEmpty()
 }
 
 // closeRecord has the MCP session in the store closed of a key whose session was closed or restarted before it could
 // resume it.
 func (r *registry) closeRecord(reg *table.Registration) {
-	for _, closing := range r.closings.waits[reg] {
-		if !closing.replied && !closing.drain.Leave {
-			r.cleanUp(closing, reg.Key)
-			return
-		}
+	if closes := r.closings.ForRecord(reg); closes != nil {
+		r.cleanUp(closes, reg.Key)
+		return
 	}
 	if reg.DrainedBy.Restart && !reg.DrainedBy.Moves && r.owns(reg.Key) {
 		r.startCleanup(reg.Key, nil, false)

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
+	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/refusal"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
@@ -258,7 +259,7 @@ type ownerEnd struct {
 	last    uint64        // that of the last session
 	next    *list.Element // in the order of the scopes
 	event   *messages.OwnerTerminated
-	closing *closeCommand // of the scopes, or nil
+	closing *closing.Command // of the scopes, or nil
 }
 
 // onOwnerTerminated cancels what belongs to an actor that has terminated, and closes its
@@ -306,7 +307,7 @@ func (r *registry) continueEnd(end *ownerEnd) (more bool) {
 		})
 	}
 	if end.closing != nil {
-		end.closing.scopes = false
+		end.closing.Scopes = false
 		r.continueClose(end.closing)
 	}
 	return false
@@ -355,10 +356,10 @@ func (r *registry) endBinding(end *ownerEnd, held *heldScope) {
 			at := end.of.scopes[k.Scope]
 			return at != nil && at.Value.(*heldScope).owned
 		}
-		end.closing = r.newCloseCommand("", nil, selection{match: match, servers: noServer}, contract.Drain{})
-		end.closing.scopes, end.closing.UpTo = true, end.last
+		end.closing = r.beginClose("", nil, selection{match: match, servers: noServer}, contract.Drain{})
+		end.closing.Scopes, end.closing.UpTo = true, end.last
 		if all := end.of.scopes; len(all) <= contract.WalkStep {
-			r.closings.narrow(end.closing, slices.Sorted(maps.Keys(all))...)
+			r.closings.Narrow(end.closing, slices.Sorted(maps.Keys(all))...)
 		}
 	}
 	for _, reg := range r.table.OfScope(scope) {

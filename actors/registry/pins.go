@@ -10,9 +10,7 @@ import (
 // actor that has no connection, so that the pin ends with that actor in any case.
 func (r *registry) onPin(cmd *messages.Pin, from *actor.PID) {
 	key := cmd.Key.Normal()
-	if r.closings.all.Count > 0 {
-		r.applyPendingCloses(key)
-	}
+	r.applyPendingCloses(key)
 	reg := r.table.Current(key)
 	switch {
 	case cmd.Release && reg != nil && reg.Pinned:

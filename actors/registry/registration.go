@@ -31,7 +31,7 @@ func (r *registry) sessionOf(key messages.Key) *table.Registration {
 		return e.Current
 	}
 	reg := &table.Registration{Key: key, Server: r.table.Servers[key.Server]}
-	r.start(reg, r.table.JoinTenant(reg), session.Spec{Generation: e.Generation, Floor: r.table.Generations.Floor, NoResume: e.ClosesRecord(), Leftovers: r.leftovers.sessionIDs(key)})
+	r.start(reg, r.table.JoinTenant(reg), session.Spec{Generation: e.Generation, Floor: r.table.Generations.Floor, NoResume: e.ClosesRecord(), Leftovers: r.closings.Leftovers.SessionIDs(key)})
 	r.setState(reg, messages.StateWaiting)
 	e.Current = reg
 	return reg

@@ -10,10 +10,10 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
+	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/refusal"
-	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/door"
@@ -44,8 +44,7 @@ type registry struct {
 	due           due
 	gateDue       alarm.Entry[func()] // when the gate has something to do
 	idleDue       alarm.Entry[func()] // when the idle timeout of a session may be over
-	closings      closings
-	leftovers     leftovers
+	closings      *closing.Book
 	children      int       // session actors whose end is not known
 	nextSweep     time.Time // of durable calls in the store
 	pending       int       // requests to the store, and operations of the intercepting registry: the registry stops after them
@@ -120,8 +119,8 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 			MaxSessions: cfg.MaxSessions, MaxStarts: cfg.MaxStarts,
 			MaxWithoutSlot: max(cfg.MaxSessions, minKeysWithoutSlot), FailFast: cfg.FailFast, Random: cfg.Random,
 		}),
-		leftovers: leftovers{limit: max(cfg.MaxSessions, minLeftovers)},
-		controls:  map[*contract.ControlWanted]*admission.Control{}, unknownTypes: map[string]bool{}, mailbox: m, owners: newOwners(),
+		closings: closing.New(max(cfg.MaxSessions, closing.MinLeftovers)),
+		controls: map[*contract.ControlWanted]*admission.Control{}, unknownTypes: map[string]bool{}, mailbox: m, owners: newOwners(),
 	}
 	of := table.Config{Limits: limitsOf(cfg, mcpbridge.Limits{}), MaxSessionsPerTenant: cfg.MaxSessionsPerTenant}
 	if cfg.Tenant != nil {
@@ -130,7 +129,6 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	r.table = table.New(of)
 	r.refusal = &refusal.Refusal{Table: r.table, Sessions: &r.gate.Sessions, FailFast: cfg.FailFast, MaxWaitingTotal: cfg.MaxWaitingTotal, Gone: cfg.Post.Gone}
 	r.gateDue.Of, r.idleDue.Of, r.cancellations.due.Of = r.onGateDue, r.onIdleDue, r.onCancelDue
-	r.closings.ofScope, r.closings.waits = map[string]*ring.Ring[*closeCommand]{}, map[*table.Registration][]*closeCommand{}
 	for _, srv := range cfg.Servers {
 		r.table.Servers[srv.Name] = r.newServer(srv, cfg.Classes[srv.Name])
 	}

@@ -43,7 +43,7 @@ func (r *registry) onReload(msg *protocol.Reload, from *actor.PID) {
 	before := r.table.Servers
 	changed := func(k messages.Key) bool { return servers[k.Server] != before[k.Server] }
 	of := func(server string) bool { return changed(messages.Key{Server: server}) }
-	closing := r.newCloseCommand("", from, selection{match: changed, servers: of}, contract.Drain{}) // with the timeouts from before
+	closes := r.beginClose("", from, selection{match: changed, servers: of}, contract.Drain{}) // with the timeouts from before
 	r.table.Servers = servers
 	for name, srv := range before {
 		if servers[name] != srv {
@@ -51,7 +51,7 @@ func (r *registry) onReload(msg *protocol.Reload, from *actor.PID) {
 			r.catalogue.Forget(name)
 		}
 	}
-	r.drainAll(closing)
+	r.drainAll(closes)
 	r.onIdleDue()
 	r.tellTimeouts()
 }

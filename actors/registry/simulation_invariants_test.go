@@ -184,9 +184,9 @@ func (p *supervisor) checkRest() {
 		}
 	}
 	r := p.registry
-	if n := len(r.table.Calls) + len(r.controls) + r.pending + r.closings.all.Count + len(r.cancellations.queues) + r.unpassed; n != 0 {
+	if n := len(r.table.Calls) + len(r.controls) + r.pending + r.closings.Count() + len(r.cancellations.queues) + r.unpassed; n != 0 {
 		s.violate("not at rest", "%d calls, %d controls, %d pending, %d close commands, %d cancellations, %d intercepted",
-			len(r.table.Calls), len(r.controls), r.pending, r.closings.all.Count, len(r.cancellations.queues), r.unpassed)
+			len(r.table.Calls), len(r.controls), r.pending, r.closings.Count(), len(r.cancellations.queues), r.unpassed)
 	}
 	for name, o := range r.owners.all {
 		if len(o.calls) > 0 {
@@ -275,9 +275,9 @@ func (p *supervisor) checkEnd() {
 	s, r := p.s, p.registry
 	maps.DeleteFunc(r.table.Calls, func(of table.CallName, _ *contract.Call) bool { return s.meddledWith[of.Session.Key] })
 	tenants := len(maps.Collect(r.table.Tenants()))
-	if n := r.table.Sessions() + r.table.Keys() + r.gate.Sessions.Open + r.closings.all.Count + tenants + len(r.table.Calls) + r.table.Waiting + p.controls; n != 0 {
+	if n := r.table.Sessions() + r.table.Keys() + r.gate.Sessions.Open + r.closings.Count() + tenants + len(r.table.Calls) + r.table.Waiting + p.controls; n != 0 {
 		s.violate("something is left", "%d sessions, %d keys, %d slots, %d close commands, %d tenants, %d calls, %d waiting, %d controls",
-			r.table.Sessions(), r.table.Keys(), r.gate.Sessions.Open, r.closings.all.Count, tenants, len(r.table.Calls), r.table.Waiting, p.controls)
+			r.table.Sessions(), r.table.Keys(), r.gate.Sessions.Open, r.closings.Count(), tenants, len(r.table.Calls), r.table.Waiting, p.controls)
 	}
 	if !r.gate.Wake().IsZero() || r.due.timer != nil {
 		s.violate("something is left", "the gate waits")

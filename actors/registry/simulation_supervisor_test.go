@@ -222,10 +222,7 @@ func (s *simulation) kill(p *supervisor) {
 
 // leftovers returns the MCP sessions of a key that the process could not close, perhaps in a close command.
 func (p *supervisor) leftovers(key messages.Key) []contract.Leftover {
-	all := slices.Clone(p.registry.leftovers.keys[key])
-	for closing := range p.registry.closings.all.All() {
-		all = append(all, closing.leftovers[key]...)
-	}
+	all := slices.Clone(p.registry.closings.Left(key))
 	for reg := range p.registry.table.All() {
 		if reg.Key == key {
 			all = append(all, reg.Leftovers...)

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
@@ -196,7 +197,7 @@ func TestNoStepGrowsWithTheKeys(t *testing.T) {
 // A call looks at those close commands that may concern its key, of which there is a bounded number.
 func TestCloseCommandsAreBoundedByWhatTheyConcern(t *testing.T) {
 	inWatchedRegistry(t, func(w *watchedRegistry) {
-		closing := func(cmd messages.Command) *protocol.Future {
+		closes := func(cmd messages.Command) *protocol.Future {
 			box := protocol.NewFuture(w.system, nil)
 			w.system.Root.RequestWithCustomSender(w.pid, cmd, box.PID)
 			return box
@@ -207,26 +208,26 @@ func TestCloseCommandsAreBoundedByWhatTheyConcern(t *testing.T) {
 		synctest.Wait()
 		var closed []*protocol.Future
 		for i := range 2000 { // of each of 200 scopes
-			closed = append(closed, closing(&messages.CloseScope{Scope: fmt.Sprint("scope-", i%200)}))
+			closed = append(closed, closes(&messages.CloseScope{Scope: fmt.Sprint("scope-", i%200)}))
 		}
 		owner := w.system.Root.Spawn(actor.PropsFromFunc(func(actor.Context) {}))
 		w.system.Root.Send(w.pid, &messages.Bind{Scope: "scope-0", Owner: owner})
 		w.system.Root.Stop(owner)
 		synctest.Wait()
-		require.Equal(t, 1990, w.closings.all.Count, "its owner has ended scope-0 at once")
-		require.Zero(t, w.closings.wide.Count)
-		require.Equal(t, 10, w.closings.of("scope-1").Count)
-		for range maxClosing {
-			closed = append(closed, closing(&messages.CloseSession{Key: messages.Key{Server: "s", Scope: "scope-1"}}))
+		require.Equal(t, 1990, w.closings.Count(), "its owner has ended scope-0 at once")
+		require.Zero(t, w.closings.Of("").Count)
+		require.Equal(t, 10, w.closings.Of("scope-1").Count)
+		for range closing.MaxOfScope {
+			closed = append(closed, closes(&messages.CloseSession{Key: messages.Key{Server: "s", Scope: "scope-1"}}))
 		}
 		synctest.Wait()
-		require.Equal(t, maxClosing, w.closings.of("scope-1").Count)
-		for range maxClosing {
-			closed = append(closed, closing(&messages.CloseMatching{Scopes: "scope-*"}))
+		require.Equal(t, closing.MaxOfScope, w.closings.Of("scope-1").Count)
+		for range closing.MaxOfScope {
+			closed = append(closed, closes(&messages.CloseMatching{Scopes: "scope-*"}))
 		}
 		synctest.Wait()
 		for _, cmd := range []messages.Command{&messages.CloseScope{Scope: "scope-1"}, &messages.CloseAll{}, &messages.CloseServer{Server: "s"}} {
-			require.Equal(t, messages.CodeBusy, (<-closing(cmd).Reply).(*messages.Failure).Code)
+			require.Equal(t, messages.CodeBusy, (<-closes(cmd).Reply).(*messages.Failure).Code)
 		}
 		require.NotNil(t, <-w.call("quiet", "fast").Reply)
 		busy := 0
@@ -237,7 +238,7 @@ func TestCloseCommandsAreBoundedByWhatTheyConcern(t *testing.T) {
 		}
 		require.Equal(t, 10, busy)
 		synctest.Wait()
-		require.Zero(t, w.closings.all.Count+w.closings.wide.Count+len(w.closings.ofScope))
+		require.Zero(t, w.closings.Count())
 	})
 }
 

@@ -12,7 +12,7 @@ import (
 func (r *registry) onStop() {
 	if !r.table.Stopping {
 		r.table.Stopping = true
-		r.drainAll(r.newCloseCommand("", nil, selection{match: anyKey, servers: anyServer}, contract.Drain{Leave: r.cfg.LeaveOpen}))
+		r.drainAll(r.beginClose("", nil, selection{match: anyKey, servers: anyServer}, contract.Drain{Leave: r.cfg.LeaveOpen}))
 		r.stopIfEmpty()
 	}
 }
@@ -20,7 +20,7 @@ func (r *registry) onStop() {
 // stopIfEmpty stops a registry that was told to stop, when nothing is left to wait for. Proto.Actor would
 // publish a dead letter for each child that has stopped, and whose end it has not noted.
 func (r *registry) stopIfEmpty() {
-	if r.table.Stopping && !r.finished && r.children+r.table.Sessions()+r.closings.all.Count+r.pending == 0 {
+	if r.table.Stopping && !r.finished && r.children+r.table.Sessions()+r.closings.Count()+r.pending == 0 {
 		r.finished = true
 		r.mailbox.PostSystemMessage(&actor.Stop{})
 	}
@@ -32,8 +32,8 @@ func (r *registry) onStopped() {
 	r.finished = true
 	r.due.stop()
 	r.releaseOwners()
-	for closing := range r.closings.all.All() {
-		r.onCloseDue(closing)
+	for closes := range r.closings.All() {
+		r.onCloseDue(closes)
 	}
 	r.failListings(messages.CodeClosed, protocol.Stopped)
 	r.mailbox.Close(func(message any) {
@@ -50,5 +50,5 @@ func (r *registry) onStopped() {
 			r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))
 		}
 	})
-	r.cfg.Stopped(r.leftovers.list())
+	r.cfg.Stopped(r.closings.Leftovers.List())
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
+	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -13,13 +14,13 @@ import (
 
 // storeListed brings the keys that have a record in the store.
 type storeListed struct {
-	of   *closeCommand
+	of   *closing.Command
 	keys []messages.Key
 }
 
 // listStore asks the store for its keys that match a close command.
-func (r *registry) listStore(closing *closeCommand) {
-	cfg, match := r.cfg, closing.match
+func (r *registry) listStore(closes *closing.Command) {
+	cfg, match := r.cfg, closes.Match
 	r.pending++
 	cfg.Async(r.mailbox, func() any {
 		var keys []messages.Key
@@ -32,17 +33,15 @@ func (r *registry) listStore(closing *closeCommand) {
 			}
 			return err
 		})
-		return &storeListed{closing, keys}
+		return &storeListed{closes, keys}
 	})
 }
 
 // onStoreListed continues the close command.
 func (r *registry) onStoreListed(msg *storeListed) {
 	r.pending--
-	if !msg.of.replied {
-		msg.of.listingStore, msg.of.stored = false, msg.keys
-		r.continueClose(msg.of)
-	}
+	r.closings.Listed(msg.of, msg.keys)
+	r.continueClose(msg.of)
 	r.stopIfEmpty()
 }
 

@@ -18,9 +18,7 @@ func (r *registry) onTail(cmd *messages.Tail, from *actor.PID) {
 		r.respond(from, messages.NewFailure(cmd, messages.CodeInvalid, fmt.Sprintf("key.server: %q has no command, and so no stderr", table.Truncated(key.Server))))
 		return
 	}
-	if r.closings.all.Count > 0 {
-		r.applyPendingCloses(key)
-	}
+	r.applyPendingCloses(key)
 	if cmd.Subscriber != nil {
 		r.sessionOf(key)
 	}

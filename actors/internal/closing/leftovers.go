@@ -1,4 +1,4 @@
-package registry
+package closing
 
 import (
 	"fmt"
@@ -8,12 +8,12 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// minLeftovers is how many leftovers are kept in any case.
-const minLeftovers = 1024
+// MinLeftovers is how many leftovers are kept in any case.
+const MinLeftovers = 1024
 
-// leftovers are the MCP sessions that could not be closed, by key. Those beyond the limit,
+// Leftovers are the MCP sessions that could not be closed, by key. Those beyond the limit,
 // which only a server that refuses every DELETE exceeds, are counted and dropped.
-type leftovers struct {
+type Leftovers struct {
 	limit   int
 	count   int
 	keys    map[messages.Key][]contract.Leftover
@@ -21,8 +21,8 @@ type leftovers struct {
 	last    messages.Key // the key of the last one that was dropped
 }
 
-// add adds leftovers of a key.
-func (l *leftovers) add(key messages.Key, left []contract.Leftover) {
+// Add adds leftovers of a key.
+func (l *Leftovers) Add(key messages.Key, left []contract.Leftover) {
 	if l.keys == nil {
 		l.keys = map[messages.Key][]contract.Leftover{}
 	}
@@ -36,8 +36,8 @@ func (l *leftovers) add(key messages.Key, left []contract.Leftover) {
 	}
 }
 
-// sessionIDs returns the ids of the leftovers of a key.
-func (l *leftovers) sessionIDs(key messages.Key) (ids []string) {
+// SessionIDs returns the ids of the leftovers of a key.
+func (l *Leftovers) SessionIDs(key messages.Key) (ids []string) {
 	for _, one := range l.keys[key] {
 		ids = append(ids, one.SessionID())
 	}
@@ -46,7 +46,7 @@ func (l *leftovers) sessionIDs(key messages.Key) (ids []string) {
 
 // take removes and returns the leftovers of the keys that match. The time it takes is
 // bounded by the limit.
-func (l *leftovers) take(match func(messages.Key) bool) map[messages.Key][]contract.Leftover {
+func (l *Leftovers) take(match func(messages.Key) bool) map[messages.Key][]contract.Leftover {
 	taken := map[messages.Key][]contract.Leftover{}
 	for key, left := range l.keys {
 		if match(key) {
@@ -58,8 +58,8 @@ func (l *leftovers) take(match func(messages.Key) bool) map[messages.Key][]contr
 	return taken
 }
 
-// list returns all leftovers, sorted by key.
-func (l *leftovers) list() []messages.Left {
+// List returns all leftovers, sorted by key.
+func (l *Leftovers) List() []messages.Left {
 	all := make([]messages.Left, 0, l.count)
 	for key, left := range l.keys {
 		for _, one := range left {

@@ -75,7 +75,7 @@ func (r *registry) forward(k *contract.Call) {
 		r.sweepCalls(time.Now())
 	}
 	if k.Op.Head().Owner != nil && !k.PassedOn { // else the intercepting registry does so
-		r.own(k, nil)
+		r.owners.Accepted(k, nil)
 	}
 	r.give(k)
 }
@@ -86,7 +86,7 @@ func (r *registry) reject(k *contract.Call, f *messages.Failure) {
 	r.cfg.Post.Send(k.Caller, f)
 	r.table.CountRejected(k.Key.Server, f.Code)
 	r.logReply(k, f.Code)
-	r.disown(k)
+	r.owners.Answered(k)
 }
 
 // onCallReplied notes that a session has replied to a call.
@@ -94,7 +94,7 @@ func (r *registry) onCallReplied(msg *contract.CallReplied) {
 	reg := table.Of(msg.Of)
 	r.table.Calls.Remove(msg.Call)
 	if msg.Call.Op.Head().Owner != nil {
-		r.disown(msg.Call)
+		r.owners.Answered(msg.Call)
 	}
 	reg.Load().CountReplied(msg, time.Now())
 	r.logReply(msg.Call, msg.Code)

@@ -48,7 +48,7 @@ func (r *registry) handBack(k *contract.Call) bool {
 	if k.Lost != nil {
 		back.MayHaveRun, back.Detail = true, k.Lost.ForCaller()
 	}
-	r.disown(k)
+	r.owners.Answered(k)
 	r.cfg.Post.Send(r.cluster.HandBack, back)
 	return true
 }

@@ -167,7 +167,7 @@ func (f *intercepting) intercept(k *contract.Call) {
 	i := &interception{Call: k, cancel: cancel}
 	i.timer = contract.After(f.mailbox, time.Until(k.Deadline)+overtime, &interceptionDue{i})
 	f.interceptions.add(i)
-	f.own(k, func() { f.cancelOne(i, refusal.OwnerTerminated) })
+	f.owners.Accepted(k, func() { f.cancelOne(i, refusal.OwnerTerminated) })
 	f.unpassed++
 	f.pending++
 
@@ -281,7 +281,7 @@ func (f *intercepting) reply(i *interception, reply messages.Reply) {
 		return
 	}
 	f.interceptions.remove(i)
-	f.disown(i.Call)
+	f.owners.Answered(i.Call)
 	f.pending--
 	if !i.passesOn {
 		f.unpassed--

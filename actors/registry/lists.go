@@ -224,7 +224,7 @@ func (r *registry) onListAsked(msg *listAsked) {
 		msg.reply <- listAnswer{}
 		return
 	}
-	reg, bind, declared := r.table.Current(msg.key), r.owners.bindingOf(msg.key.Scope), r.cfg.Declared
+	reg, bind, declared := r.table.Current(msg.key), r.owners.Binding(msg.key.Scope), r.cfg.Declared
 	ep, down := srv.Turns.Home.Endpoint, (*endpointDown)(nil)
 	if reg != nil {
 		ep = reg.Place.Endpoint
@@ -271,7 +271,7 @@ func (r *registry) isIdle(key messages.Key) bool {
 
 // classOf returns the class of a key, or "" if only code of the user can tell. reg is its session, or nil.
 func (r *registry) classOf(srv *table.Server, reg *table.Registration, key messages.Key) string {
-	switch bind := r.owners.bindingOf(key.Scope); {
+	switch bind := r.owners.Binding(key.Scope); {
 	case srv.ListClass == nil && (reg != nil && reg.OwnLists || bind.Handler != nil || bind.Subscriber != nil):
 		return mcpbridge.OwnListClass(key.Scope)
 	case bind.Capabilities != nil:

@@ -160,7 +160,7 @@ var mutations = []mutation{
 	{"nobody fetches a list whose first caller has gone", []change{{"actors/registry/lists.go", "	report := &listReturned{", "	if ctx.Err() != nil {\n		return nil, messages.NewFailure(op, messages.CodeCancelled, \"\")\n	}\n	report := &listReturned{"}}},
 	{"a bug forgets what could not be closed", []change{{"actors/internal/session/session.go", "	return &session{durable: d}\n", "	d.lastMessage = contract.SessionClosed{}\n	return &session{durable: d}\n"}}},
 	{"a call that has timed out stays counted", []change{{"actors/registry/timeouts.go", "		reg.Outstanding--\n", ""}}},
-	{"an owner keeps calls that are answered", []change{{"actors/registry/calls.go", "	if msg.Call.Op.Head().Owner != nil {\n		r.disown(msg.Call)\n	}\n", ""}}},
+	{"an owner keeps calls that are answered", []change{{"actors/registry/calls.go", "	if msg.Call.Op.Head().Owner != nil {\n		r.owners.Answered(msg.Call)\n	}\n", ""}}},
 	{"interceptors answer twice", []change{{"actors/registry/intercepting.go", "	if !f.interceptions.has(i) {\n		return\n	}\n	f.interceptions.remove(i)", "	f.interceptions.remove(i)"}}},
 	{"a call of interceptors stays counted", []change{{"actors/registry/intercepting.go", "		msg.of.passesOn = true\n		f.unpassed--\n", "		msg.of.passesOn = true\n"}}},
 

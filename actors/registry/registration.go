@@ -44,7 +44,7 @@ func (r *registry) start(reg *table.Registration, tenant *admission.Tenant, spec
 	reg.Backoff.Of = func() { r.advance(reg) }
 	r.gate.Join(&reg.Session, reg.Server.Turns, tenant)
 	spec.Config, spec.Key, spec.Server, spec.Limits = r.cfg, reg.Key, &reg.Server.Server, reg.Limits
-	spec.Registry, spec.Registration, spec.Bind = r.mailbox, reg, r.owners.bindingOf(reg.Key.Scope)
+	spec.Registry, spec.Registration, spec.Bind = r.mailbox, reg, r.owners.Binding(reg.Key.Scope)
 	life, end := context.WithCancelCause(context.Background())
 	spec.Life, reg.EndLife = life, func() { end(contract.ErrLifeOver) }
 	var props *actor.Props

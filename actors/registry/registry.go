@@ -13,6 +13,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/actors/internal/owners"
 	"github.com/mcpactor/mcpactor/actors/internal/refusal"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
@@ -50,7 +51,7 @@ type registry struct {
 	pending       int       // requests to the store, and operations of the intercepting registry: the registry stops after them
 	cancellations cancellations
 	controls      map[*contract.ControlWanted]*admission.Control // that have not ended
-	owners        owners
+	owners        *owners.Book
 	cluster       protocol.Cluster // whose Owns is nil without a cluster
 	unpassed      int              // operations that interceptors have, and have not passed on
 	inspections   inspections
@@ -120,12 +121,17 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 			MaxWithoutSlot: max(cfg.MaxSessions, minKeysWithoutSlot), FailFast: cfg.FailFast, Random: cfg.Random,
 		}),
 		closings: closing.New(max(cfg.MaxSessions, closing.MinLeftovers)),
-		controls: map[*contract.ControlWanted]*admission.Control{}, unknownTypes: map[string]bool{}, mailbox: m, owners: newOwners(),
+		controls: map[*contract.ControlWanted]*admission.Control{}, unknownTypes: map[string]bool{}, mailbox: m,
 	}
 	of := table.Config{Limits: limitsOf(cfg, mcpbridge.Limits{}), MaxSessionsPerTenant: cfg.MaxSessionsPerTenant}
 	if cfg.Tenant != nil {
 		of.Tenant = r.tenantName
 	}
+	r.owners = owners.New(owners.Do{
+		Watch:   func(pid *actor.PID) { cfg.Post.Watch(pid, r.self) },
+		Unwatch: func(pid *actor.PID) { cfg.Post.Unwatch(pid, r.self) },
+		Unbound: r.separate,
+	})
 	r.table = table.New(of)
 	r.refusal = &refusal.Refusal{Table: r.table, Sessions: &r.gate.Sessions, FailFast: cfg.FailFast, MaxWaitingTotal: cfg.MaxWaitingTotal, Gone: cfg.Post.Gone}
 	r.gateDue.Of, r.idleDue.Of, r.cancellations.due.Of = r.onGateDue, r.onIdleDue, r.onCancelDue

@@ -188,10 +188,8 @@ func (p *supervisor) checkRest() {
 		s.violate("not at rest", "%d calls, %d controls, %d pending, %d close commands, %d cancellations, %d intercepted",
 			len(r.table.Calls), len(r.controls), r.pending, r.closings.Count(), len(r.cancellations.queues), r.unpassed)
 	}
-	for name, o := range r.owners.all {
-		if len(o.calls) > 0 {
-			s.violate("not at rest", "owner %v has %d calls", name, len(o.calls))
-		}
+	if n := r.owners.Calls(); n > 0 {
+		s.violate("not at rest", "owners have %d calls", n)
 	}
 	if n := p.intercepting.interceptions.all.Count; n > 0 {
 		s.violate("not at rest", "%d operations run through interceptors", n)

@@ -20,6 +20,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/owners"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/protocol"
@@ -32,7 +33,7 @@ import (
 type progress struct{ bindings, draining, listed, cancelled, places int }
 
 func progressOf(r *registry) (p progress) {
-	p.bindings = len(r.owners.bindings)
+	p.bindings = r.owners.Bindings()
 	draining, _ := r.table.Matching(table.Filter{State: messages.StateDraining})
 	p.draining = draining[messages.StateDraining]
 	if l := r.inspections.current; l != nil {
@@ -289,7 +290,7 @@ func TestBindingsWithoutOwnersAreBounded(t *testing.T) {
 			return <-box.Reply
 		}
 		bind("mortal", mortal)
-		for i := range maxUnowned - 1 {
+		for i := range owners.MaxUnowned - 1 {
 			require.IsType(t, &messages.Bound{}, bind(fmt.Sprint("scope-", i), handler))
 		}
 		require.Equal(t, messages.CodeBusy, bind("one more", handler).(*messages.Failure).Code)

@@ -31,7 +31,7 @@ func (r *registry) stopIfEmpty() {
 func (r *registry) onStopped() {
 	r.finished = true
 	r.due.stop()
-	r.releaseOwners()
+	r.owners.Clear()
 	for closes := range r.closings.All() {
 		r.onCloseDue(closes)
 	}

@@ -14,7 +14,7 @@ func (r *registry) onCallsTimedOut(msg *contract.CallsTimedOut) {
 	for _, k := range msg.Calls {
 		reg.Outstanding--
 		r.table.Calls.Remove(k)
-		r.disown(k)
+		r.owners.Answered(k)
 		f := r.refusal.TimedOut(k, reg, now)
 		reg.Load().Count(f.Code)
 		r.logReply(k, f.Code)

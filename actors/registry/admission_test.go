@@ -8,10 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
-
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/internal/protocol"

@@ -1,89 +1,11 @@
 package registry
 
 import (
-	"time"
-
 	"github.com/asynkron/protoactor-go/actor"
-
-	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
 )
-
-const (
-	// cancelPace is the interval in which at most cancelBurst cancellations are delivered.
-	cancelPace = time.Millisecond
-	// cancelBurst bounds the cancellations of one interval. Each one wakes a session and a
-	// caller: a larger burst would keep all processors busy, and delay the calls of
-	// other keys.
-	cancelBurst = 64
-)
-
-// cancellations delivers cancellations, at most cancelBurst in each interval of
-// cancelPace, and queues the rest. The keys take turns, so that a key with many does not delay
-// the others. There is at most one cancellation of each operation.
-type cancellations struct {
-	alarm  *alarm.Alarm[func()] // of the registry
-	queues map[messages.Key]*cancelQueue
-	turns  []*cancelQueue      // those that are not empty, in the order of their turns
-	used   int                 // of cancelBurst, in this interval
-	due    alarm.Entry[func()] // the end of this interval; not set after one without cancellations
-}
-
-// cancelQueue has the cancellations of a key that wait.
-type cancelQueue struct {
-	key   messages.Key
-	queue []func()
-}
-
-// add delivers a cancellation, or queues it.
-func (q *cancellations) add(key messages.Key, cancel func()) {
-	if q.due.At().IsZero() {
-		q.alarm.Set(&q.due, time.Now().Add(cancelPace))
-	}
-	if q.used < cancelBurst && len(q.turns) == 0 {
-		q.used++
-		cancel()
-		return
-	}
-	of := q.queues[key]
-	if of == nil {
-		of = &cancelQueue{key: key}
-		q.queues[key] = of
-		q.turns = append(q.turns, of)
-	}
-	of.queue = append(of.queue, cancel)
-}
-
-// next removes the next cancellation. There must be one.
-func (q *cancellations) next() func() {
-	of := q.turns[0]
-	q.turns[0] = nil
-	q.turns = q.turns[1:]
-	cancel := of.queue[0]
-	of.queue[0] = nil
-	if of.queue = of.queue[1:]; len(of.queue) > 0 {
-		q.turns = append(q.turns, of)
-	} else {
-		delete(q.queues, of.key)
-	}
-	return cancel
-}
-
-// onCancelDue delivers the next queued cancellations.
-func (r *registry) onCancelDue() {
-	q := &r.cancellations
-	q.used = 0
-	if len(q.turns) == 0 {
-		q.turns = nil
-		return
-	}
-	q.alarm.Set(&q.due, time.Now().Add(cancelPace))
-	for ; q.used < cancelBurst && len(q.turns) > 0; q.used++ {
-		q.next()()
-	}
-}
 
 // onCancel cancels the operations of a key that have an id. If there is none, it does nothing.
 func (r *registry) onCancel(msg *messages.Cancel) {
@@ -111,7 +33,7 @@ func (r *registry) cancelNamed(reg *table.Registration, id string) {
 	for k := r.table.Calls.Named(reg, id); k != nil; k = k.Named.Older {
 		if !k.Cancelled {
 			k.Cancelled = true
-			r.cancellations.add(reg.Key, func() { cancelCall(k, "") })
+			r.cancellations.Add(reg.Key, func() { cancelCall(k, "") })
 		}
 	}
 }

@@ -3,10 +3,8 @@ package registry
 import (
 	"fmt"
 	"testing"
-
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
-
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/messages"
 )

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
 	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/refusal"
@@ -236,7 +234,7 @@ func (f *intercepting) cancelScope(scope string, upTo uint64, detail string) (co
 func (f *intercepting) cancelLater(i *interception, detail string) {
 	if !i.Call.Cancelled {
 		i.Call.Cancelled = true
-		f.cancellations.add(i.Key, func() { f.cancelOne(i, detail) })
+		f.cancellations.Add(i.Key, func() { f.cancelOne(i, detail) })
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"time"
-
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"

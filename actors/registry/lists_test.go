@@ -5,10 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
-
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"

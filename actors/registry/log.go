@@ -2,9 +2,7 @@ package registry
 
 import (
 	"time"
-
 	"github.com/rs/zerolog"
-
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"

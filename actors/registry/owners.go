@@ -3,9 +3,7 @@ package registry
 import (
 	"slices"
 	"time"
-
 	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
@@ -112,7 +110,7 @@ func (r *registry) cancelOwned(end *ownerEnd, call *owners.Call) {
 		cancel = func() { cancelCall(call.Call, refusal.OwnerTerminated) }
 	}
 	end.event.Cancelled++
-	r.cancellations.add(call.Key, cancel)
+	r.cancellations.Add(call.Key, cancel)
 }
 
 // endScope cancels the calls of a scope whose owner has terminated, and closes its sessions.

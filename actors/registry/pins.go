@@ -2,7 +2,6 @@ package registry
 
 import (
 	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/messages"
 )
 

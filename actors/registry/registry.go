@@ -3,17 +3,17 @@ package registry
 import (
 	"cmp"
 	"time"
-
 	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/inspection"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
+	"github.com/mcpactor/mcpactor/actors/internal/pace"
 	"github.com/mcpactor/mcpactor/actors/internal/refusal"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
@@ -49,12 +49,12 @@ type registry struct {
 	children      int       // session actors whose end is not known
 	nextSweep     time.Time // of durable calls in the store
 	pending       int       // requests to the store, and operations of the intercepting registry: the registry stops after them
-	cancellations cancellations
+	cancellations *pace.Pace[messages.Key]
 	controls      map[*contract.ControlWanted]*admission.Control // that have not ended
 	owners        *owners.Book
 	cluster       protocol.Cluster // whose Owns is nil without a cluster
 	unpassed      int              // operations that interceptors have, and have not passed on
-	inspections   inspections
+	inspections   inspection.Book
 	counters      messages.Counters
 	finished      bool             // all sessions are closed, and the actor stops
 	unknownTypes  map[string]bool  // types of unknown messages that were logged
@@ -134,11 +134,11 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	})
 	r.table = table.New(of)
 	r.refusal = &refusal.Refusal{Table: r.table, Sessions: &r.gate.Sessions, FailFast: cfg.FailFast, MaxWaitingTotal: cfg.MaxWaitingTotal, Gone: cfg.Post.Gone}
-	r.gateDue.Of, r.idleDue.Of, r.cancellations.due.Of = r.onGateDue, r.onIdleDue, r.onCancelDue
+	r.gateDue.Of, r.idleDue.Of = r.onGateDue, r.onIdleDue
 	for _, srv := range cfg.Servers {
 		r.table.Servers[srv.Name] = r.newServer(srv, cfg.Classes[srv.Name])
 	}
-	r.cancellations.alarm, r.cancellations.queues = &r.due.Alarm, map[messages.Key]*cancelQueue{}
+	r.cancellations = pace.New[messages.Key](&r.due.Alarm)
 	return r
 }
 

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"

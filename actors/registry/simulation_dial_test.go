@@ -3,7 +3,6 @@ package registry
 import (
 	"context"
 	"time"
-
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 

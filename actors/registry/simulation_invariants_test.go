@@ -6,10 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
@@ -184,9 +182,9 @@ func (p *supervisor) checkRest() {
 		}
 	}
 	r := p.registry
-	if n := len(r.table.Calls) + len(r.controls) + r.pending + r.closings.Count() + len(r.cancellations.queues) + r.unpassed; n != 0 {
+	if n := len(r.table.Calls) + len(r.controls) + r.pending + r.closings.Count() + r.cancellations.Keys() + r.unpassed; n != 0 {
 		s.violate("not at rest", "%d calls, %d controls, %d pending, %d close commands, %d cancellations, %d intercepted",
-			len(r.table.Calls), len(r.controls), r.pending, r.closings.Count(), len(r.cancellations.queues), r.unpassed)
+			len(r.table.Calls), len(r.controls), r.pending, r.closings.Count(), r.cancellations.Keys(), r.unpassed)
 	}
 	if n := r.owners.Calls(); n > 0 {
 		s.violate("not at rest", "owners have %d calls", n)

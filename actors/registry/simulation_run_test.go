@@ -2,7 +2,6 @@ package registry
 
 import (
 	"testing"
-
 	"github.com/mcpactor/mcpactor/internal/schedule"
 	"github.com/mcpactor/mcpactor/messages"
 )

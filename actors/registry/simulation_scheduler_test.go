@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"testing/synctest"
 	"time"
-
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/internal/schedule"
 )

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )

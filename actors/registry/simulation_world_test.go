@@ -3,7 +3,6 @@ package registry
 import (
 	"fmt"
 	"slices"
-
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )

@@ -11,16 +11,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
-
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
+	"github.com/mcpactor/mcpactor/actors/internal/pace"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/protocol"
@@ -36,15 +35,11 @@ func progressOf(r *registry) (p progress) {
 	p.bindings = r.owners.Bindings()
 	draining, _ := r.table.Matching(table.Filter{State: messages.StateDraining})
 	p.draining = draining[messages.StateDraining]
-	if l := r.inspections.current; l != nil {
-		p.listed = len(l.listed)
-	}
+	p.listed = r.inspections.Len()
 	for _, srv := range r.table.Servers { // that have their turns; the others are blocked
 		p.places += srv.Turns.Waiting()
 	}
-	for _, of := range r.cancellations.queues {
-		p.cancelled += len(of.queue)
-	}
+	p.cancelled = r.cancellations.Waiting()
 	return p
 }
 
@@ -265,15 +260,15 @@ func TestCancellationsTakeTurnsByKey(t *testing.T) {
 		}
 		cancel("quiet", "id")
 		require.Equal(t, messages.CodeCancelled, (<-other.Reply).(*messages.Failure).Code)
-		require.LessOrEqual(t, time.Since(began), 2*cancelPace)
+		require.LessOrEqual(t, time.Since(began), 2*pace.Interval)
 		for _, box := range flooded {
 			require.Equal(t, messages.CodeCancelled, (<-box.Reply).(*messages.Failure).Code)
 		}
-		require.LessOrEqual(t, time.Since(began), 20*cancelPace)
+		require.LessOrEqual(t, time.Since(began), 20*pace.Interval)
 		synctest.Wait()
 		time.Sleep(time.Second)
 		synctest.Wait()
-		require.Empty(t, w.cancellations.queues)
+		require.Zero(t, w.cancellations.Keys())
 		require.Empty(t, w.table.Calls, "no call is remembered")
 	})
 }
@@ -364,7 +359,7 @@ func TestNoStepGrowsWithThePlacesThatAreDown(t *testing.T) {
 				time.Sleep(5 * time.Second)
 				synctest.Wait()
 				srv := w.table.Servers["s"]
-				require.Equal(t, messages.HealthDown, w.serverSnapshots("s")[0].Health)
+				require.Equal(t, messages.HealthDown, w.snapshot("s").Servers[0].Health)
 				require.Greater(t, srv.Turns.Down(), 900)
 				require.NotNil(t, <-w.call("quiet", "fast").Reply)
 				require.NotNil(t, <-w.call("another", "fast").Reply)
@@ -379,7 +374,7 @@ func TestNoStepGrowsWithThePlacesThatAreDown(t *testing.T) {
 				synctest.Wait()
 				require.LessOrEqual(t, w.most, contract.WalkStep+1, "of one step")
 				require.Zero(t, srv.Turns.Down())
-				require.Equal(t, messages.HealthUp, w.serverSnapshots("s")[0].Health)
+				require.Equal(t, messages.HealthUp, w.snapshot("s").Servers[0].Health)
 			}, func(cfg *actors.Config) {
 				cfg.Dialer, cfg.Tenant, cfg.MaxSessions = dialer, tenant, 3000
 				cfg.Servers[0].PerKey = func(context.Context, messages.Key) (mcpbridge.Server, error) { panic("the dialer does it") }

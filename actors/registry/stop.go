@@ -2,7 +2,6 @@ package registry
 
 import (
 	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/messages"
@@ -35,7 +34,7 @@ func (r *registry) onStopped() {
 	for closes := range r.closings.All() {
 		r.onCloseDue(closes)
 	}
-	r.failListings(messages.CodeClosed, protocol.Stopped)
+	r.failInspections(messages.CodeClosed, protocol.Stopped)
 	r.mailbox.Close(func(message any) {
 		switch msg := actor.UnwrapEnvelopeMessage(message).(type) {
 		case *passedOn:

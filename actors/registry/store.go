@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"time"
-
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"

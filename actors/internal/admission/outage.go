@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 	"time"
-
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 	"time"
-
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 )

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"time"
-
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 )
 

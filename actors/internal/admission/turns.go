@@ -3,7 +3,6 @@ package admission
 import (
 	"math"
 	"time"
-
 	"github.com/mcpactor/mcpactor/messages"
 )
 

@@ -3,9 +3,7 @@ package admission
 import (
 	"testing"
 	"time"
-
 	"github.com/stretchr/testify/require"
-
 	"github.com/mcpactor/mcpactor/messages"
 )
 

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"testing"
 	"time"
-
 	"github.com/stretchr/testify/require"
-
 	"github.com/mcpactor/mcpactor/messages"
 )
 

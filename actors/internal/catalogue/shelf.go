@@ -2,7 +2,6 @@ package catalogue
 
 import (
 	"time"
-
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"

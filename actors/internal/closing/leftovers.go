@@ -3,7 +3,6 @@ package closing
 import (
 	"fmt"
 	"slices"
-
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/messages"
 )

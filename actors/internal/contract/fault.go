@@ -2,7 +2,6 @@ package contract
 
 import (
 	"fmt"
-
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 

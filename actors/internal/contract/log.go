@@ -2,9 +2,7 @@ package contract
 
 import (
 	"time"
-
 	"github.com/rs/zerolog"
-
 	"github.com/mcpactor/mcpactor/messages"
 )
 

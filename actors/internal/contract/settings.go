@@ -3,9 +3,7 @@ package contract
 import (
 	"slices"
 	"strings"
-
 	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/messages"
 )
 

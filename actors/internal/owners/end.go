@@ -4,9 +4,7 @@ import (
 	"container/list"
 	"maps"
 	"slices"
-
 	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 )
 

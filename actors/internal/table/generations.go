@@ -2,7 +2,6 @@ package table
 
 import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
-
 	"github.com/mcpactor/mcpactor/messages"
 )
 

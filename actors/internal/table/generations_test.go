@@ -2,9 +2,7 @@ package table
 
 import (
 	"testing"
-
 	"github.com/stretchr/testify/require"
-
 	"github.com/mcpactor/mcpactor/messages"
 )
 

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"math"
 	"time"
-
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/mcpbridge"

@@ -13,9 +13,7 @@ func (r *registry) onCancel(msg *messages.Cancel) {
 		return
 	}
 	key := msg.Key.Normal()
-	if r.cancelIntercepted.named != nil {
-		r.cancelIntercepted.named(key, msg.ID)
-	}
+	r.interceptors.CancelNamed(key, msg.ID)
 	e := r.table.Entry(key)
 	if e == nil {
 		return
@@ -54,10 +52,7 @@ func (r *registry) cancelScope(scope string, upTo uint64, detail string) (count 
 		reg.Send(msg)
 		r.table.Entry(reg.Key).CancelledUpTo = upTo
 	}
-	if r.cancelIntercepted.scope != nil {
-		count += r.cancelIntercepted.scope(scope, upTo, detail)
-	}
-	return count
+	return count + r.interceptors.CancelScope(scope, upTo, detail)
 }
 
 // onCallsHandedBack accepts, for the successor of an evicted session, the calls that the

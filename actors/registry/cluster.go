@@ -51,6 +51,14 @@ func (r *registry) handBack(k *contract.Call) bool {
 	return true
 }
 
+// withdraw cancels a call that was accepted, also if it was handed back since.
+func (r *registry) withdraw(k *contract.Call) {
+	cancelCall(k, "")
+	if !r.owns(k.Key) && k.Op.RequestID() != "" {
+		r.cfg.Post.Send(r.cluster.HandBack, &protocol.Withdrawn{Cancel: &messages.Cancel{Key: k.Key, ID: k.Op.RequestID()}})
+	}
+}
+
 // onRelease drains the sessions of the keys that match.
 func (r *registry) onRelease(msg *protocol.Release, from *actor.PID) {
 	how := contract.Drain{Evict: true, Restart: true, Moves: true, Now: msg.Now, Leave: msg.Leave && r.cfg.Store != nil}

@@ -53,7 +53,7 @@ func (r *registry) inspecting(l *inspection.Listing) *job {
 func (r *registry) snapshot(server string) *messages.Snapshot {
 	snap := &messages.Snapshot{
 		Time: time.Now(), Counters: r.counters, Open: r.gate.Sessions.Open, Cap: r.cfg.MaxSessions,
-		Waiting: r.table.Waiting + r.unpassed, Stopping: r.table.Stopping,
+		Waiting: r.table.Waiting + r.interceptors.Unpassed(), Stopping: r.table.Stopping,
 		Servers: inspection.Servers(r.table, server, r.catalogue.Snapshot(time.Now())),
 	}
 	snap.Counters.Dropped, snap.Counters.LinesDropped = r.cfg.Events.Dropped()+r.cfg.Post.Dropped(), r.cfg.Logger.Dropped()

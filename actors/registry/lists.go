@@ -9,6 +9,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/interception"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -70,10 +71,7 @@ func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result
 	if !asks {
 		return l.next(ctx, op)
 	}
-	q, again := listAsked{key: op.Head().Key.Normal(), method: op.Method(), fresh: fresh}, false
-	if i, ok := ctx.Value(interceptionKey{}).(*interception); ok {
-		q.asked = i.List
-	}
+	q, again := listAsked{key: op.Head().Key.Normal(), method: op.Method(), fresh: fresh, asked: interception.AskedList(ctx)}, false
 	for ctx.Err() == nil {
 		switch a := l.ask(q); {
 		case a.List != nil:
@@ -166,7 +164,7 @@ func (l lister) list(ctx context.Context, op messages.Operation, a listAnswer) (
 // fetch asks the member that has the list, if that is another one, or else the server.
 func (l lister) fetch(ctx context.Context, op messages.Operation, a listAnswer) (messages.Result, error) {
 	if a.ask {
-		result, err := l.next(context.WithValue(ctx, listKey{}, a.Run.ListKey()), op)
+		result, err := l.next(interception.AskForList(ctx, a.Run.ListKey()), op)
 		if err == nil || isOfServer(failureOf(op, err).Code) {
 			return result, err
 		}
@@ -181,12 +179,6 @@ func failureOf(op messages.Operation, err error) (f *messages.Failure) {
 	}
 	return f
 }
-
-// listKey is the key of the [messages.Key] of a list in the context of an operation that asks another member for it.
-type listKey struct{}
-
-// PrivateKey keeps it from operations that an interceptor causes.
-func (listKey) PrivateKey() {}
 
 // remember takes a list from the store, if there is one.
 func (l lister) remember(listing *catalogue.Listing) bool {

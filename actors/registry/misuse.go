@@ -22,7 +22,7 @@ func (r *registry) onUnknown(msg any, from *actor.PID) {
 		r.unknownTypes[kind] = true
 		r.cfg.Logger.Warn().Str("type", kind).Msg("supervisor received a message of an unknown type")
 	}
-	r.respond(from, messages.NewFailure(nil, messages.CodeInvalid, notCommand(msg)))
+	r.respond(from, messages.NewFailure(nil, messages.CodeInvalid, protocol.NotCommand(msg)))
 }
 
 // isForeign reports whether a command is none of package messages, and handles it as an unknown message
@@ -33,11 +33,6 @@ func (r *registry) isForeign(cmd messages.Command, from *actor.PID) bool {
 		r.onUnknown(cmd, from)
 	}
 	return foreign
-}
-
-// notCommand returns the detail of the failure for a message that is not a command.
-func notCommand(msg any) string {
-	return fmt.Sprintf("%T is not a command: send one of package messages", msg)
 }
 
 // bugDetail is the detail of the failure of a command whose handling has panicked.

@@ -161,8 +161,8 @@ var mutations = []mutation{
 	{"a bug forgets what could not be closed", []change{{"actors/internal/session/session.go", "	return &session{durable: d}\n", "	d.lastMessage = contract.SessionClosed{}\n	return &session{durable: d}\n"}}},
 	{"a call that has timed out stays counted", []change{{"actors/registry/timeouts.go", "		reg.Outstanding--\n", ""}}},
 	{"an owner keeps calls that are answered", []change{{"actors/registry/calls.go", "	if msg.Call.Op.Head().Owner != nil {\n		r.owners.Answered(msg.Call)\n	}\n", ""}}},
-	{"interceptors answer twice", []change{{"actors/registry/intercepting.go", "	if !f.interceptions.has(i) {\n		return\n	}\n	f.interceptions.remove(i)", "	f.interceptions.remove(i)"}}},
-	{"a call of interceptors stays counted", []change{{"actors/registry/intercepting.go", "		msg.of.passesOn = true\n		f.unpassed--\n", "		msg.of.passesOn = true\n"}}},
+	{"interceptors answer twice", []change{{"actors/internal/interception/interceptors.go", "	if !f.all.has(i) {\n		return\n	}\n	f.all.remove(i)", "	f.all.remove(i)"}}},
+	{"a call of interceptors stays counted", []change{{"actors/internal/interception/interceptors.go", "		msg.of.passesOn = true\n		f.unpassed--\n", "		msg.of.passesOn = true\n"}}},
 
 	{"a call that is parked when an eviction comes is lost", []change{{inDrain, "		s.report(&contract.CallsHandedBack{Of: s.registration, Calls: part})\n	}\n	s.graceEnds", "		_ = part\n	}\n	s.graceEnds"}}},
 	{"the connection of a dial that ends in a drain is forgotten", []change{{inDrain, "	s.dialEnded(msg)\n	s.conn = msg.conn\n", "	s.dialEnded(msg)\n"}}},

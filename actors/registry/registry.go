@@ -11,6 +11,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/inspection"
+	"github.com/mcpactor/mcpactor/actors/internal/interception"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
 	"github.com/mcpactor/mcpactor/actors/internal/pace"
@@ -48,12 +49,12 @@ type registry struct {
 	closings      *closing.Book
 	children      int       // session actors whose end is not known
 	nextSweep     time.Time // of durable calls in the store
-	pending       int       // requests to the store, and operations of the intercepting registry: the registry stops after them
+	pending       int       // requests to the store: the registry stops after them
 	cancellations *pace.Pace[messages.Key]
 	controls      map[*contract.ControlWanted]*admission.Control // that have not ended
 	owners        *owners.Book
 	cluster       protocol.Cluster // whose Owns is nil without a cluster
-	unpassed      int              // operations that interceptors have, and have not passed on
+	interceptors  *interception.Interceptors
 	inspections   inspection.Book
 	counters      messages.Counters
 	finished      bool             // all sessions are closed, and the actor stops
@@ -62,14 +63,6 @@ type registry struct {
 	self          *actor.PID
 	spawn         func(*actor.Props) *actor.PID // spawns a session as a child
 	running       *job                          // whose step this is, or nil
-
-	// cancelIntercepted cancels operations that run through interceptors: those with an id, and
-	// those of a scope up to a serial, of which it returns how many had not been passed on. nil
-	// without interceptors.
-	cancelIntercepted struct {
-		named func(key messages.Key, id string)
-		scope func(scope string, upTo uint64, detail string) int
-	}
 }
 
 // Start spawns a registry and returns the PID that takes all commands, [protocol.Reload], [protocol.Stop] and the
@@ -107,8 +100,7 @@ func configOf(with actors.Config, d actor.Dispatcher) contract.Config {
 func props(cfg contract.Config) *actor.Props {
 	m := new(mailbox.Mailbox)
 	return actor.PropsFromProducer(func() actor.Actor {
-		r := newRegistry(&cfg, m)
-		return newIntercepting(r)
+		return newRegistry(&cfg, m)
 	}, cfg.RunsOn(m)...)
 }
 
@@ -135,18 +127,31 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	r.table = table.New(of)
 	r.refusal = &refusal.Refusal{Table: r.table, Sessions: &r.gate.Sessions, FailFast: cfg.FailFast, MaxWaitingTotal: cfg.MaxWaitingTotal, Gone: cfg.Post.Gone}
 	r.gateDue.Of, r.idleDue.Of = r.onGateDue, r.onIdleDue
+	r.cancellations = pace.New[messages.Key](&r.due.Alarm)
+	r.interceptors = interception.New(interception.With{
+		Cfg: cfg, Mailbox: m, Table: r.table, Refusal: r.refusal, Owners: r.owners, Cancellations: r.cancellations, Alarm: &r.due.Alarm,
+		Do: interception.Do{Accept: r.accept, HandBack: r.handBack, Withdraw: r.withdraw, Ended: r.stopIfEmpty},
+	})
 	for _, srv := range cfg.Servers {
 		r.table.Servers[srv.Name] = r.newServer(srv, cfg.Classes[srv.Name])
 	}
-	r.cancellations = pace.New[messages.Key](&r.due.Alarm)
 	return r
 }
 
 // Receive handles a message, and carries out what the gate decides then.
 func (r *registry) Receive(c actor.Context) {
 	defer r.recoverBug(c.Message(), c.Sender())
+	if _, is := c.Message().(*actor.Started); is {
+		r.onStarted(c)
+	}
 	r.handle(c.Message(), c.Sender())
 	r.settle()
+}
+
+// onStarted notes what only the context of the actor knows.
+func (r *registry) onStarted(c actor.Context) {
+	r.self, r.spawn = c.Self(), func(props *actor.Props) *actor.PID { return c.SpawnPrefix(props, "session") }
+	r.interceptors.Start(c.ActorSystem(), func(next actors.Runner) actors.Runner { return lister{r.cfg, r.mailbox, next}.run })
 }
 
 // handle handles lifecycle messages and commands, and gives the rest to onReport.
@@ -163,11 +168,11 @@ func (r *registry) handle(msg any, from *actor.PID) {
 		r.onCommand(msg, from)
 	case *protocol.ClientCall:
 		if !r.isForeign(msg.Op, from) {
-			r.accept(r.newClientCall(msg, from))
+			r.interceptors.Submit(r.newClientCall(msg, from))
 		}
 	case *protocol.ResentCall:
 		if !r.isForeign(msg.Op, from) {
-			r.accept(r.newResentCall(msg, from))
+			r.interceptors.Submit(r.newResentCall(msg, from))
 		}
 	case *protocol.Reload:
 		r.onReload(msg, from)
@@ -188,7 +193,7 @@ func (r *registry) onCommand(cmd messages.Command, from *actor.PID) {
 		return
 	}
 	if op, is := cmd.(messages.Operation); is {
-		r.accept(r.newCall(op, from))
+		r.interceptors.Submit(r.newCall(op, from))
 		return
 	}
 	if f := r.refusal.OfCommand(cmd); f != nil {
@@ -271,8 +276,14 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 		r.onStoreListed(msg)
 	case *listSaved, *callsSwept:
 		r.onListSaved()
+	case *listAsked:
+		r.onListAsked(msg)
+	case *listReturned:
+		r.onListReturned(msg)
 	default:
-		r.onUnknown(msg, from)
+		if !r.interceptors.Receive(msg) {
+			r.onUnknown(msg, from)
+		}
 	}
 }
 

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // command is a message that must have one reply, and the process that gets it.
@@ -44,6 +44,12 @@ func (k *command) SendUserMessage(_ *actor.PID, message any) {
 	}
 	s.unanswered--
 	if f, failed := message.(*messages.Failure); failed {
+		if strings.Contains(f.Detail, "did not return") {
+			s.Crossed("an interceptor was too slow")
+			if f.Code == messages.CodeClosed {
+				s.Crossed("interceptors were too slow for the stop")
+			}
+		}
 		s.Logf("%v failed: %s %q, may have run %v, replayed %v, attempt %d", k, f.Code, f.Detail, f.MayHaveRun, f.Replayed, f.Attempt)
 	} else {
 		s.Logf("%v has %T", k, message)

@@ -41,16 +41,10 @@ func describe(message any) string {
 		about = msg.key.String() + " " + msg.method + " " + msg.class
 	case *listReturned:
 		about = msg.listing.On.String() + " " + msg.listing.Method()
-	case *passedOn:
-		about = msg.call.Op.RequestID()
-	case *withdrawn:
-		about = msg.call.Op.RequestID()
-	case *intercepted:
-		about = msg.of.Op.RequestID()
-	case *interceptionDue:
-		about = msg.of.Op.RequestID()
 	case messages.Command:
 		about = msg.RequestID()
+	case interface{ About() string }: // of interceptors
+		about = msg.About()
 	default:
 		if k := callOf(message); k != nil {
 			about = k.Op.RequestID()

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // afterStep checks what holds after each step.
@@ -182,14 +182,14 @@ func (p *supervisor) checkRest() {
 		}
 	}
 	r := p.registry
-	if n := len(r.table.Calls) + len(r.controls) + r.pending + r.closings.Count() + r.cancellations.Keys() + r.unpassed; n != 0 {
+	if n := len(r.table.Calls) + len(r.controls) + r.pending + r.closings.Count() + r.cancellations.Keys() + r.interceptors.Unpassed(); n != 0 {
 		s.violate("not at rest", "%d calls, %d controls, %d pending, %d close commands, %d cancellations, %d intercepted",
-			len(r.table.Calls), len(r.controls), r.pending, r.closings.Count(), r.cancellations.Keys(), r.unpassed)
+			len(r.table.Calls), len(r.controls), r.pending, r.closings.Count(), r.cancellations.Keys(), r.interceptors.Unpassed())
 	}
 	if n := r.owners.Calls(); n > 0 {
 		s.violate("not at rest", "owners have %d calls", n)
 	}
-	if n := p.intercepting.interceptions.all.Count; n > 0 {
+	if n := p.registry.interceptors.Count(); n > 0 {
 		s.violate("not at rest", "%d operations run through interceptors", n)
 	}
 }
@@ -338,10 +338,6 @@ func (s *simulation) onRead(by *mailbox.Mailbox, message any) {
 		if msg.Cause != nil {
 			s.Crossed("a session was unheard")
 		}
-	case *stopDue:
-		s.Crossed("interceptors were too slow for the stop")
-	case *interceptionDue:
-		s.Crossed("an interceptor was too slow")
 	default:
 		if fmt.Sprintf("%T", msg) == "*session.dialed" {
 			s.dials[by] = false

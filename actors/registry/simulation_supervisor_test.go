@@ -19,13 +19,12 @@ import (
 // supervisor is a process with a supervisor: its actors, and its part of the bridge. Supervisors that share the store are
 // a cluster.
 type supervisor struct {
-	s            *simulation
-	name         string
-	cfg          actors.Config
-	mailbox      *mailbox.Mailbox // of the registry
-	registry     *registry
-	intercepting *intercepting
-	pid          *actor.PID
+	s        *simulation
+	name     string
+	cfg      actors.Config
+	mailbox  *mailbox.Mailbox // of the registry
+	registry *registry
+	pid      *actor.PID
 
 	servers    map[string]mcpbridge.Server // as its dialer knows them
 	live       map[messages.Key]int        // transports, but controls
@@ -90,9 +89,8 @@ func (s *simulation) startSupervisor() *supervisor {
 	}
 	shared := configOf(p.cfg, &s.scheduler)
 	p.registry = newRegistry(&shared, p.mailbox)
-	p.intercepting = newIntercepting(p.registry)
 	s.scheduler.names[p.mailbox] = p.name + "registry"
-	p.pid = s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return p.intercepting }, shared.RunsOn(p.mailbox)...))
+	p.pid = s.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return p.registry }, shared.RunsOn(p.mailbox)...))
 	if s.isCluster {
 		s.system.Root.Send(p.pid, &protocol.Cluster{Owns: func(key messages.Key) bool { return s.owns(p, key) }, HandBack: s.router.pid(p)})
 	}

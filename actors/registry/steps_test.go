@@ -12,9 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/rs/zerolog"
-	"github.com/stretchr/testify/require"
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
@@ -26,6 +23,9 @@ import (
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
 )
 
 // progress is what a registry has done so far, in units that one step must not do many of.
@@ -52,7 +52,7 @@ func (p progress) most(before progress) int {
 
 // watchedRegistry is a registry whose steps are watched.
 type watchedRegistry struct {
-	*intercepting
+	*registry
 	pid    *actor.PID
 	system *actor.ActorSystem
 	most   int // what one step has done at most
@@ -79,8 +79,8 @@ func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry), changes 
 		w := &watchedRegistry{system: system}
 		watch := func(next actor.ReceiverFunc) actor.ReceiverFunc {
 			return func(c actor.ReceiverContext, envelope *actor.MessageEnvelope) {
-				if w.intercepting == nil {
-					w.intercepting = c.Actor().(*intercepting)
+				if w.registry == nil {
+					w.registry = c.Actor().(*registry)
 				}
 				before := progressOf(w.registry)
 				next(c, envelope)

@@ -10,6 +10,7 @@ import (
 // onStop closes all sessions. The registry stops when they are closed.
 func (r *registry) onStop() {
 	if !r.table.Stopping {
+		r.interceptors.Stop()
 		r.table.Stopping = true
 		r.drainAll(r.beginClose("", nil, selection{match: anyKey, servers: anyServer}, contract.Drain{Leave: r.cfg.LeaveOpen}))
 		r.stopIfEmpty()
@@ -19,7 +20,7 @@ func (r *registry) onStop() {
 // stopIfEmpty stops a registry that was told to stop, when nothing is left to wait for. Proto.Actor would
 // publish a dead letter for each child that has stopped, and whose end it has not noted.
 func (r *registry) stopIfEmpty() {
-	if r.table.Stopping && !r.finished && r.children+r.table.Sessions()+r.closings.Count()+r.pending == 0 {
+	if r.table.Stopping && !r.finished && r.children+r.table.Sessions()+r.closings.Count()+r.interceptors.Count()+r.pending == 0 {
 		r.finished = true
 		r.mailbox.PostSystemMessage(&actor.Stop{})
 	}
@@ -29,6 +30,7 @@ func (r *registry) stopIfEmpty() {
 // stop any actor.
 func (r *registry) onStopped() {
 	r.finished = true
+	r.interceptors.Close()
 	r.due.stop()
 	r.owners.Clear()
 	for closes := range r.closings.All() {
@@ -37,8 +39,6 @@ func (r *registry) onStopped() {
 	r.failInspections(messages.CodeClosed, protocol.Stopped)
 	r.mailbox.Close(func(message any) {
 		switch msg := actor.UnwrapEnvelopeMessage(message).(type) {
-		case *passedOn:
-			r.cfg.AnswerUnread(msg.call, nil)
 		case *job:
 			if msg.fail != nil {
 				msg.fail(messages.CodeClosed, protocol.Stopped)
@@ -46,7 +46,9 @@ func (r *registry) onStopped() {
 		case *listAsked:
 			msg.reply <- listAnswer{}
 		default:
-			r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))
+			if !r.interceptors.Unread(msg) {
+				r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))
+			}
 		}
 	})
 	r.cfg.Stopped(r.closings.Leftovers.List())

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"fmt"
 	"reflect"
 
 	"github.com/mcpactor/mcpactor/messages"
@@ -32,6 +33,11 @@ func IsForeign(cmd messages.Command) bool {
 	t := reflect.TypeOf(cmd)
 	_, isHeader := cmd.(*messages.Header)
 	return isHeader || t.Kind() != reflect.Pointer || t.Elem().PkgPath() != commandPackage
+}
+
+// NotCommand returns the detail of the failure for a message that is not a command.
+func NotCommand(msg any) string {
+	return fmt.Sprintf("%T is not a command: send one of package messages", msg)
 }
 
 // CommandOf returns a message as a command of package messages, which may have been sent as a

@@ -1,4 +1,4 @@
-package registry
+package interception
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"time"
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
@@ -17,39 +18,39 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// interception is an operation that runs through the interceptors. The intercepting registry owes its
+// operation is an operation that runs through the interceptors. [Interceptors] owe its
 // caller the reply. What the interceptors pass on are calls of their own, whose replies
 // go to the interceptors.
-type interception struct {
+type operation struct {
 	*contract.Call
-	cancel    context.CancelFunc // ends the context of the interceptors
-	timer     *time.Timer        // sends interceptionDue
-	passesOn  bool               // at least one call was passed on
-	cancelled bool               // by the caller, after a call was passed on
+	cancel    context.CancelFunc  // ends the context of the interceptors
+	due       alarm.Entry[func()] // when the interceptors have used up their time
+	passesOn  bool                // at least one call was passed on
+	cancelled bool                // by the caller, after a call was passed on
 
-	node          ring.Node[*interception] // among those with the same key and id
-	among, beside ring.Node[*interception] // all, and those of the scope
+	node          ring.Node[*operation] // among those with the same key and id
+	among, beside ring.Node[*operation] // all, and those of the scope
 }
 
 // mayHaveRun reports whether the operation may have run, on this member or on another one.
-func (i *interception) mayHaveRun() bool { return i.passesOn || i.Call.MayHaveRun() }
+func (i *operation) mayHaveRun() bool { return i.passesOn || i.Call.MayHaveRun() }
 
 // run runs the interceptors, and returns the reply for the caller. It may block.
-func (i *interception) run(ctx context.Context, run actors.Runner, op messages.Operation) (msg *intercepted) {
+func (i *operation) run(ctx context.Context, run actors.Runner, op messages.Operation) (msg *intercepted) {
 	defer func() {
 		if reason := recover(); reason != nil {
 			reply := i.Failure(messages.CodeInternal, fmt.Sprintf("an interceptor panicked: %T", reason))
 			msg = &intercepted{of: i, reply: reply, own: true}
 		}
 	}()
-	result, err := run(interceptionContext{ctx, i}, op)
+	result, err := run(operationContext{ctx, i}, op)
 	reply, own := i.replyFor(result, err)
 	return &intercepted{i, reply, own}
 }
 
 // replyFor returns the reply for what the interceptors returned. own is true for a
 // failure that is not that of a call that was passed on.
-func (i *interception) replyFor(result messages.Result, err error) (reply messages.Reply, own bool) {
+func (i *operation) replyFor(result messages.Result, err error) (reply messages.Reply, own bool) {
 	var f *messages.Failure
 	switch {
 	case err == nil && result == nil:
@@ -96,21 +97,21 @@ func chain(interceptors []actors.Interceptor, last actors.Runner) actors.Runner 
 	return last
 }
 
-// interceptionKey is the key of the *interception in the context of the interceptors.
-type interceptionKey struct{}
+// operationKey is the key of the *operation in the context of the interceptors.
+type operationKey struct{}
 
-// PrivateKey keeps the interception from operations that an interceptor causes.
-func (interceptionKey) PrivateKey() {}
+// PrivateKey keeps it from operations that an interceptor causes.
+func (operationKey) PrivateKey() {}
 
-// interceptionContext is the context of the interceptors of one operation.
-type interceptionContext struct {
+// operationContext is the context of the interceptors of one operation.
+type operationContext struct {
 	context.Context
-	of *interception
+	of *operation
 }
 
-// Value returns the interception, a value of its call, or what ends the context.
-func (c interceptionContext) Value(key any) any {
-	if key == (interceptionKey{}) {
+// Value returns the operation, a value of its call, or what ends the context.
+func (c operationContext) Value(key any) any {
+	if key == (operationKey{}) {
 		return c.of
 	}
 	if value := c.of.Value(key); value != nil {
@@ -119,22 +120,22 @@ func (c interceptionContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// passOn returns the Runner behind the last interceptor: it sends operations to the intercepting registry.
+// passOn returns the Runner behind the last interceptor: it sends operations to the registry.
 func passOn(system *actor.ActorSystem, to *mailbox.Mailbox) actors.Runner {
 	return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
-		i, ok := ctx.Value(interceptionKey{}).(*interception)
+		i, ok := ctx.Value(operationKey{}).(*operation)
 		switch {
 		case !ok:
 			return nil, errors.New("an interceptor did not pass on its context")
 		case op == nil || protocol.IsForeign(op):
-			return nil, i.Failure(messages.CodeInvalid, "an interceptor passed on what is not an operation: "+notCommand(op))
+			return nil, i.Failure(messages.CodeInvalid, "an interceptor passed on what is not an operation: "+protocol.NotCommand(op))
 		}
 		return i.passOn(ctx, system, to, op)
 	}
 }
 
-// passOn sends an operation to the intercepting registry, and waits for the reply.
-func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, to *mailbox.Mailbox, op messages.Operation) (messages.Result, error) {
+// passOn sends an operation to the registry, and waits for the reply.
+func (i *operation) passOn(ctx context.Context, system *actor.ActorSystem, to *mailbox.Mailbox, op messages.Operation) (messages.Result, error) {
 	future := protocol.NewFuture(system, nil)
 	defer future.Close()
 	k := &contract.Call{
@@ -152,7 +153,7 @@ func (i *interception) passOn(ctx context.Context, system *actor.ActorSystem, to
 	if at, ok := ctx.Deadline(); ok && at.Before(k.Deadline) {
 		k.Deadline = at
 	}
-	to.PostUserMessage(&passedOn{i, k})
+	to.PostUserMessage(&passedOn{of: i, call: k})
 	select {
 	case msg := <-future.Reply:
 		return outcomeOf(k, msg)
@@ -187,14 +188,14 @@ func outcomeOf(k *contract.Call, msg any) (messages.Result, error) {
 	return nil, k.Failure(messages.CodeClosed, "the supervisor has stopped") // a dead letter
 }
 
-// interceptions are the operations that run through the interceptors. Adding and
+// operations are the operations that run through the interceptors. Adding and
 // removing one takes constant time, and so does finding each one of an id or of a scope.
-type interceptions struct {
-	all   ring.Ring[*interception]
+type operations struct {
+	all   ring.Ring[*operation]
 	count map[messages.Key]int // of each key
-	named map[operationName]*ring.Ring[*interception]
+	named map[operationName]*ring.Ring[*operation]
 
-	scopes map[string]*ring.Ring[*interception]
+	scopes map[string]*ring.Ring[*operation]
 }
 
 // operationName is how a [messages.Cancel] names an operation.
@@ -204,22 +205,22 @@ type operationName struct {
 }
 
 // name returns the name of the operation.
-func (i *interception) name() operationName { return operationName{i.Key, i.Op.RequestID()} }
+func (i *operation) name() operationName { return operationName{i.Key, i.Op.RequestID()} }
 
-// newInterceptions returns interceptions without any operation.
-func newInterceptions() interceptions {
-	return interceptions{
-		count: map[messages.Key]int{}, named: map[operationName]*ring.Ring[*interception]{}, scopes: map[string]*ring.Ring[*interception]{},
+// newOperations returns operations without any operation.
+func newOperations() operations {
+	return operations{
+		count: map[messages.Key]int{}, named: map[operationName]*ring.Ring[*operation]{}, scopes: map[string]*ring.Ring[*operation]{},
 	}
 }
 
 // has reports whether an operation still runs through the interceptors.
-func (s *interceptions) has(i *interception) bool {
+func (s *operations) has(i *operation) bool {
 	return i.among.In != nil
 }
 
 // add adds an operation.
-func (s *interceptions) add(i *interception) {
+func (s *operations) add(i *operation) {
 	s.all.Push(&i.among, i)
 	s.count[i.Key]++
 	beside := s.ofScope(i.Key.Scope)
@@ -230,13 +231,13 @@ func (s *interceptions) add(i *interception) {
 		return // it cannot be cancelled
 	}
 	if s.named[name] == nil {
-		s.named[name] = &ring.Ring[*interception]{}
+		s.named[name] = &ring.Ring[*operation]{}
 	}
 	s.named[name].PushFront(&i.node, i)
 }
 
 // remove removes an operation.
-func (s *interceptions) remove(i *interception) {
+func (s *operations) remove(i *operation) {
 	s.all.Remove(&i.among)
 	beside := s.scopes[i.Key.Scope]
 	if beside.Remove(&i.beside); beside.Count == 0 {
@@ -253,18 +254,37 @@ func (s *interceptions) remove(i *interception) {
 }
 
 // ofScope returns the operations of a scope.
-func (s *interceptions) ofScope(scope string) *ring.Ring[*interception] {
+func (s *operations) ofScope(scope string) *ring.Ring[*operation] {
 	if of := s.scopes[scope]; of != nil {
 		return of
 	}
-	return &ring.Ring[*interception]{}
+	return &ring.Ring[*operation]{}
 }
 
 // of yields the operations of a key and an id. The one that was yielded may be removed
 // meanwhile.
-func (s *interceptions) of(key messages.Key, id string) iter.Seq[*interception] {
+func (s *operations) of(key messages.Key, id string) iter.Seq[*operation] {
 	if named := s.named[operationName{key, id}]; named != nil {
 		return named.All()
 	}
-	return func(func(*interception) bool) {}
+	return func(func(*operation) bool) {}
+}
+
+// listKey is the key of the [messages.Key] of a list in the context of an operation that asks another member for it.
+type listKey struct{}
+
+// PrivateKey keeps it from operations that an interceptor causes.
+func (listKey) PrivateKey() {}
+
+// AskForList returns a context whose operation asks the member that has a list for it.
+func AskForList(ctx context.Context, list messages.Key) context.Context {
+	return context.WithValue(ctx, listKey{}, list)
+}
+
+// AskedList returns the list for which another member has asked with the operation of a context, or the zero key.
+func AskedList(ctx context.Context) messages.Key {
+	if i, ok := ctx.Value(operationKey{}).(*operation); ok {
+		return i.List
+	}
+	return messages.Key{}
 }

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"time"
+
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/table"

@@ -3,10 +3,12 @@ package registry
 import (
 	"fmt"
 	"testing"
+
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/stretchr/testify/require"
 )
 
 // A session may be spawned before the registry knows that the one before it has opened. They have different

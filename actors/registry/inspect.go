@@ -2,7 +2,9 @@ package registry
 
 import (
 	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/inspection"
 	"github.com/mcpactor/mcpactor/messages"
@@ -54,7 +56,7 @@ func (r *registry) snapshot(server string) *messages.Snapshot {
 	snap := &messages.Snapshot{
 		Time: time.Now(), Counters: r.counters, Open: r.gate.Sessions.Open, Cap: r.cfg.MaxSessions,
 		Waiting: r.table.Waiting + r.interceptors.Unpassed(), Stopping: r.table.Stopping,
-		Servers: inspection.Servers(r.table, server, r.catalogue.Snapshot(time.Now())),
+		Servers: inspection.Servers(r.table, server, r.lists.Catalogue.Snapshot(time.Now())),
 	}
 	snap.Counters.Dropped, snap.Counters.LinesDropped = r.cfg.Events.Dropped()+r.cfg.Post.Dropped(), r.cfg.Logger.Dropped()
 	if r.cfg.Strays != nil {

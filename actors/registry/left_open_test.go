@@ -9,13 +9,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/require"
+
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/stretchr/testify/require"
 )
 
 // resumable is a connection whose MCP session outlives it. Closing it may fail, and its calls may ignore that they

@@ -2,10 +2,12 @@ package registry
 
 import (
 	"time"
+
+	"github.com/rs/zerolog"
+
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/rs/zerolog"
 )
 
 // logEvent writes the line of an event. Each event has one.

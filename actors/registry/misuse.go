@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
+
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/messages"
 )

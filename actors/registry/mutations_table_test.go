@@ -157,7 +157,7 @@ var mutations = []mutation{
 	{"a leftover keeps another session of its key from being resumed", []change{{"actors/registry/registration.go", "NoResume: e.ClosesRecord(), Leftovers", "NoResume: e.ClosesRecord() || len(r.closings.Left(key)) > 0, Leftovers"}}},
 	{"a bug forgets what the store has of a key", []change{{"actors/internal/session/bug.go", "	case *recordLoaded:\n		s.cleanup.keep(msg.record)\n", ""}}},
 	{"the store has another generation than callers", []change{{inDial, "if !info.Attached || msg.generation != d.generation {", "if !info.Attached {"}}},
-	{"nobody fetches a list whose first caller has gone", []change{{"actors/registry/lists.go", "	report := &listReturned{", "	if ctx.Err() != nil {\n		return nil, messages.NewFailure(op, messages.CodeCancelled, \"\")\n	}\n	report := &listReturned{"}}},
+	{"nobody fetches a list whose first caller has gone", []change{{"actors/internal/lists/lister.go", "	report := &listReturned{", "	if ctx.Err() != nil {\n		return nil, messages.NewFailure(op, messages.CodeCancelled, \"\")\n	}\n	report := &listReturned{"}}},
 	{"a bug forgets what could not be closed", []change{{"actors/internal/session/session.go", "	return &session{durable: d}\n", "	d.lastMessage = contract.SessionClosed{}\n	return &session{durable: d}\n"}}},
 	{"a call that has timed out stays counted", []change{{"actors/registry/timeouts.go", "		reg.Outstanding--\n", ""}}},
 	{"an owner keeps calls that are answered", []change{{"actors/registry/calls.go", "	if msg.Call.Op.Head().Owner != nil {\n		r.owners.Answered(msg.Call)\n	}\n", ""}}},

@@ -3,8 +3,9 @@ package registry
 import (
 	"slices"
 	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
+
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
@@ -19,26 +20,11 @@ func (r *registry) onBind(cmd *messages.Bind, from *actor.PID) {
 		r.respond(from, f)
 		return
 	}
-	r.separate(scope, cmd)
+	r.lists.Separate(scope, cmd)
 	for _, reg := range r.table.OfScope(scope) {
 		reg.Send(&contract.ScopeBound{Bind: cmd})
 	}
 	r.respond(from, &messages.Bound{ID: cmd.ID, Scope: scope})
-}
-
-// separate notes that a scope is bound, or is not any more. A session whose server may have asked a handler of the
-// scope has lists of its own until it ends.
-func (r *registry) separate(scope string, bind *messages.Bind) {
-	own := bind.Handler != nil || bind.Subscriber != nil
-	if !own && bind.Capabilities == nil {
-		return
-	}
-	var sessions []*catalogue.Session
-	for _, reg := range r.table.OfScope(scope) {
-		reg.OwnLists = reg.OwnLists || own
-		sessions = append(sessions, &reg.Lists)
-	}
-	r.catalogue.Separate(time.Now(), scope, sessions...)
 }
 
 // ownerEnd is the end of an owner, whose calls are cancelled and whose scopes are closed in steps.
@@ -81,26 +67,15 @@ func (r *registry) onOwnerTerminated(who *actor.PID) {
 // ownerEnds publishes the end of an owner, and lets the command that closes its scopes end.
 func (r *registry) ownerEnds(end *ownerEnd) {
 	if len(end.event.Scopes) > 0 || end.event.Cancelled > 0 {
-		r.pending++
-		r.cfg.Async(r.mailbox, func() any { // it may be long
-			slices.Sort(end.event.Scopes)
-			return &ownerEnded{end.event}
+		r.await(func() (then func()) {
+			slices.Sort(end.event.Scopes) // they may be many
+			return func() { r.publish(end.event) }
 		})
 	}
 	if end.closes != nil {
 		end.closes.Scopes = false
 		r.continueClose(end.closes)
 	}
-}
-
-// ownerEnded brings the event of the end of an owner.
-type ownerEnded struct{ event *messages.OwnerTerminated }
-
-// onOwnerEnded publishes the end of an owner.
-func (r *registry) onOwnerEnded(msg *ownerEnded) {
-	r.pending--
-	r.publish(msg.event)
-	r.stopIfEmpty()
 }
 
 // cancelOwned cancels a call whose owner has terminated, if it has no reply.

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/messages"
 )
 

@@ -4,7 +4,9 @@ import (
 	"context"
 	"runtime/debug"
 	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/session"
@@ -55,19 +57,14 @@ func (r *registry) start(reg *table.Registration, tenant *admission.Tenant, spec
 // setState notes the state of a session.
 func (r *registry) setState(reg *table.Registration, state messages.State) {
 	r.table.SetState(reg, state)
-	if state == messages.StateReady {
-		r.catalogue.Opened(&reg.Lists, reg.Key, r.classOf(reg.Server, reg, reg.Key), time.Now())
-	} else {
-		r.catalogue.Lost(&reg.Lists, time.Now())
-	}
+	r.lists.StateSet(reg)
 }
 
 // give gives a call to the session of its key. It spawns the session if there is none.
 func (r *registry) give(k *contract.Call) {
 	reg := r.sessionOf(k.Key)
 	if _, sets := k.Op.(*messages.SetRoots); sets {
-		reg.OwnLists = true
-		r.catalogue.Separate(time.Now(), reg.Key.Scope, &reg.Lists)
+		r.lists.RootsSet(reg)
 	}
 	reg.Outstanding++
 	reg.Calls++
@@ -125,7 +122,7 @@ func (r *registry) onOpened(msg *contract.Opened) {
 
 // remove removes a session that is closed, and gives its slot to others.
 func (r *registry) remove(reg *table.Registration) {
-	r.catalogue.Closed(&reg.Lists, time.Now())
+	r.lists.Catalogue.Closed(&reg.Lists, time.Now())
 	reg.WantsDial = false
 	r.due.Remove(&reg.Backoff)
 	waited := r.table.Remove(reg)

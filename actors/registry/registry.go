@@ -3,7 +3,9 @@ package registry
 import (
 	"cmp"
 	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
@@ -12,6 +14,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/inspection"
 	"github.com/mcpactor/mcpactor/actors/internal/interception"
+	"github.com/mcpactor/mcpactor/actors/internal/lists"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
 	"github.com/mcpactor/mcpactor/actors/internal/pace"
@@ -37,11 +40,11 @@ const maxDeadline = 10 * 365 * 24 * time.Hour
 // The registry never blocks. It recovers from its own panics and logs them, because a
 // restart would lose all sessions.
 type registry struct {
-	cfg       *contract.Config
-	table     *table.Table
-	gate      *admission.Gate
-	refusal   *refusal.Refusal
-	catalogue *catalogue.Catalogue
+	cfg     *contract.Config
+	table   *table.Table
+	gate    *admission.Gate
+	refusal *refusal.Refusal
+	lists   *lists.Lists
 
 	due           due
 	gateDue       alarm.Entry[func()] // when the gate has something to do
@@ -107,7 +110,7 @@ func props(cfg contract.Config) *actor.Props {
 // newRegistry returns a registry that has no sessions.
 func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	r := &registry{
-		cfg: cfg, catalogue: catalogue.New(),
+		cfg: cfg,
 		gate: admission.New(admission.Config{
 			MaxSessions: cfg.MaxSessions, MaxStarts: cfg.MaxStarts,
 			MaxWithoutSlot: max(cfg.MaxSessions, minKeysWithoutSlot), FailFast: cfg.FailFast, Random: cfg.Random,
@@ -122,11 +125,15 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	r.owners = owners.New(owners.Do{
 		Watch:   func(pid *actor.PID) { cfg.Post.Watch(pid, r.self) },
 		Unwatch: func(pid *actor.PID) { cfg.Post.Unwatch(pid, r.self) },
-		Unbound: r.separate,
+		Unbound: func(scope string, was *messages.Bind) { r.lists.Separate(scope, was) },
 	})
 	r.table = table.New(of)
 	r.refusal = &refusal.Refusal{Table: r.table, Sessions: &r.gate.Sessions, FailFast: cfg.FailFast, MaxWaitingTotal: cfg.MaxWaitingTotal, Gone: cfg.Post.Gone}
 	r.gateDue.Of, r.idleDue.Of = r.onGateDue, r.onIdleDue
+	r.lists = &lists.Lists{
+		Cfg: cfg, Mailbox: m, Table: r.table, Owners: r.owners, Catalogue: catalogue.New(),
+		Do: lists.Do{Owns: r.owns, Publish: r.publish, Await: r.await},
+	}
 	r.cancellations = pace.New[messages.Key](&r.due.Alarm)
 	r.interceptors = interception.New(interception.With{
 		Cfg: cfg, Mailbox: m, Table: r.table, Refusal: r.refusal, Owners: r.owners, Cancellations: r.cancellations, Alarm: &r.due.Alarm,
@@ -151,7 +158,7 @@ func (r *registry) Receive(c actor.Context) {
 // onStarted notes what only the context of the actor knows.
 func (r *registry) onStarted(c actor.Context) {
 	r.self, r.spawn = c.Self(), func(props *actor.Props) *actor.PID { return c.SpawnPrefix(props, "session") }
-	r.interceptors.Start(c.ActorSystem(), func(next actors.Runner) actors.Runner { return lister{r.cfg, r.mailbox, next}.run })
+	r.interceptors.Start(c.ActorSystem(), r.lists.Lister)
 }
 
 // handle handles lifecycle messages and commands, and gives the rest to onReport.
@@ -270,18 +277,10 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 		r.onAlarmDue()
 	case *job:
 		r.do(msg)
-	case *ownerEnded:
-		r.onOwnerEnded(msg)
-	case *storeListed:
-		r.onStoreListed(msg)
-	case *listSaved, *callsSwept:
-		r.onListSaved()
-	case *listAsked:
-		r.onListAsked(msg)
-	case *listReturned:
-		r.onListReturned(msg)
+	case *returned:
+		r.onReturned(msg)
 	default:
-		if !r.interceptors.Receive(msg) {
+		if !r.interceptors.Receive(msg) && !r.lists.Receive(msg) {
 			r.onUnknown(msg, from)
 		}
 	}

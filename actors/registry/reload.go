@@ -3,7 +3,9 @@ package registry
 import (
 	"maps"
 	"slices"
+
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/protocol"
@@ -46,7 +48,7 @@ func (r *registry) onReload(msg *protocol.Reload, from *actor.PID) {
 	for name, srv := range before {
 		if servers[name] != srv {
 			r.gate.Remove(srv.Turns)
-			r.catalogue.Forget(name)
+			r.lists.Catalogue.Forget(name)
 		}
 	}
 	r.drainAll(closes)

@@ -2,11 +2,13 @@ package registry
 
 import (
 	"context"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // NewReload returns a reload. It runs code of the user, which may block: the MarshalJSON of what is sent when a session

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // action is what a user does, or what happens to the world.

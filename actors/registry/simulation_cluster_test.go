@@ -5,7 +5,9 @@ import (
 	"maps"
 	"slices"
 	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/messages"

@@ -3,7 +3,9 @@ package registry
 import (
 	"fmt"
 	"reflect"
+
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
@@ -37,13 +39,9 @@ func describe(message any) string {
 		about = table.Of(msg.Of).Key.String()
 	case *contract.HandshakeAnswered:
 		about = table.Of(msg.Of).Key.String()
-	case *listAsked:
-		about = msg.key.String() + " " + msg.method + " " + msg.class
-	case *listReturned:
-		about = msg.listing.On.String() + " " + msg.listing.Method()
 	case messages.Command:
 		about = msg.RequestID()
-	case interface{ About() string }: // of interceptors
+	case interface{ About() string }: // of interceptors and listers
 		about = msg.About()
 	default:
 		if k := callOf(message); k != nil {

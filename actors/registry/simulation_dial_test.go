@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"time"
+
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 

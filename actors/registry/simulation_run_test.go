@@ -2,6 +2,7 @@ package registry
 
 import (
 	"testing"
+
 	"github.com/mcpactor/mcpactor/internal/schedule"
 	"github.com/mcpactor/mcpactor/messages"
 )

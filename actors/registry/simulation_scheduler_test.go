@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"testing/synctest"
 	"time"
+
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/internal/schedule"
 )

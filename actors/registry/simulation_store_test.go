@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )

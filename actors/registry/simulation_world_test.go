@@ -3,6 +3,7 @@ package registry
 import (
 	"fmt"
 	"slices"
+
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )

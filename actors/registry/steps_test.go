@@ -11,7 +11,12 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
@@ -23,9 +28,6 @@ import (
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/rs/zerolog"
-	"github.com/stretchr/testify/require"
 )
 
 // progress is what a registry has done so far, in units that one step must not do many of.

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/messages"
@@ -43,10 +44,8 @@ func (r *registry) onStopped() {
 			if msg.fail != nil {
 				msg.fail(messages.CodeClosed, protocol.Stopped)
 			}
-		case *listAsked:
-			msg.reply <- listAnswer{}
 		default:
-			if !r.interceptors.Unread(msg) {
+			if !r.interceptors.Unread(msg) && !r.lists.Unread(msg) {
 				r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))
 			}
 		}

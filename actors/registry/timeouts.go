@@ -2,6 +2,7 @@ package registry
 
 import (
 	"time"
+
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 )

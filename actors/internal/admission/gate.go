@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"time"
+
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/mcpbridge"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"time"
+
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 )

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"time"
+
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 )
 

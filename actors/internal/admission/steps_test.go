@@ -5,7 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
 	"github.com/stretchr/testify/require"
+
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 

@@ -3,6 +3,7 @@ package admission
 import (
 	"math"
 	"time"
+
 	"github.com/mcpactor/mcpactor/messages"
 )
 

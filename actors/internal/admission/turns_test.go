@@ -3,7 +3,9 @@ package admission
 import (
 	"testing"
 	"time"
+
 	"github.com/stretchr/testify/require"
+
 	"github.com/mcpactor/mcpactor/messages"
 )
 

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
 	"github.com/stretchr/testify/require"
+
 	"github.com/mcpactor/mcpactor/messages"
 )
 

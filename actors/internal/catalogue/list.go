@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"time"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcpactor/mcpactor/internal/results"
 	"github.com/mcpactor/mcpactor/messages"
 )

@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"time"
+
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"

@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
 	"github.com/stretchr/testify/require"
+
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )

@@ -3,8 +3,10 @@ package closing
 import (
 	"fmt"
 	"testing"
+
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
+
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/table"

@@ -3,6 +3,7 @@ package closing
 import (
 	"fmt"
 	"slices"
+
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/messages"
 )

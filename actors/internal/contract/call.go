@@ -3,7 +3,9 @@ package contract
 import (
 	"context"
 	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/actors/internal/callctx"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/internal/caller"

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/actors"
 )
 

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"fmt"
+
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"

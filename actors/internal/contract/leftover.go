@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"time"
+
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 

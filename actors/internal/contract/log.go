@@ -2,7 +2,9 @@ package contract
 
 import (
 	"time"
+
 	"github.com/rs/zerolog"
+
 	"github.com/mcpactor/mcpactor/messages"
 )
 

@@ -2,7 +2,9 @@ package contract
 
 import (
 	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"

@@ -3,7 +3,9 @@ package contract
 import (
 	"slices"
 	"strings"
+
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/messages"
 )
 

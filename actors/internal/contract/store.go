@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
 	"github.com/rs/zerolog"
+
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"

@@ -4,7 +4,9 @@ import (
 	"context"
 	"testing"
 	"time"
+
 	"github.com/stretchr/testify/require"
+
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"

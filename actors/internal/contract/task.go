@@ -5,8 +5,10 @@ import (
 	"errors"
 	"maps"
 	"time"
+
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"

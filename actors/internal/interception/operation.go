@@ -7,7 +7,9 @@ import (
 	"iter"
 	"reflect"
 	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"

@@ -6,8 +6,10 @@ import (
 	"cmp"
 	"container/list"
 	"fmt"
+
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/messages"

@@ -3,8 +3,10 @@ package owners
 import (
 	"fmt"
 	"testing"
+
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
+
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/messages"
 )

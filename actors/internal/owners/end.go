@@ -4,7 +4,9 @@ import (
 	"container/list"
 	"maps"
 	"slices"
+
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 )
 

@@ -3,6 +3,7 @@ package pace
 
 import (
 	"time"
+
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 )
 

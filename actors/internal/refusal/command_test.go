@@ -3,7 +3,9 @@ package refusal
 import (
 	"fmt"
 	"testing"
+
 	"github.com/stretchr/testify/require"
+
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"

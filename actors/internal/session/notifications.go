@@ -2,6 +2,7 @@ package session
 
 import (
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/messages"
 )

@@ -2,7 +2,9 @@ package session
 
 import (
 	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
+
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/messages"

@@ -2,8 +2,10 @@ package session
 
 import (
 	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
+
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"time"
+
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"

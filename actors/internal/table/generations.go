@@ -2,6 +2,7 @@ package table
 
 import (
 	"github.com/hashicorp/golang-lru/v2/simplelru"
+
 	"github.com/mcpactor/mcpactor/messages"
 )
 

@@ -2,7 +2,9 @@ package table
 
 import (
 	"testing"
+
 	"github.com/stretchr/testify/require"
+
 	"github.com/mcpactor/mcpactor/messages"
 )
 

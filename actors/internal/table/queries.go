@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"time"
+
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/internal/nearest"
 	"github.com/mcpactor/mcpactor/internal/protocol"

@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
+
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"

@@ -1,4 +1,4 @@
-package registry
+package lists
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"time"
+
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
@@ -48,6 +49,12 @@ type (
 		failure    *messages.Failure
 	}
 )
+
+// About says what is asked.
+func (m *listAsked) About() string { return m.key.String() + " " + m.method + " " + m.class }
+
+// About says what was listed.
+func (m *listReturned) About() string { return m.listing.On.String() + " " + m.listing.Method() }
 
 // listAnswer is the answer to a listAsked. It is zero if the registry does not take the operation.
 type listAnswer struct {
@@ -182,7 +189,11 @@ func failureOf(op messages.Operation, err error) (f *messages.Failure) {
 
 // remember takes a list from the store, if there is one.
 func (l lister) remember(listing *catalogue.Listing) bool {
-	list := loadList(l.cfg, listing)
+	record := contract.KeyStore{Cfg: l.cfg, Key: listing.ListKey()}.Load()
+	if record == nil || len(record.List) == 0 {
+		return false
+	}
+	list := catalogue.Decode(listing.Method(), record.List)
 	if list != nil {
 		l.mailbox.PostUserMessage(&listReturned{listing: listing, list: list})
 	}
@@ -206,103 +217,4 @@ func isOfServer(code messages.Code) bool {
 	return slices.Contains([]messages.Code{
 		messages.CodeUnavailable, messages.CodeUnauthorized, messages.CodeServerError, messages.CodeProtocol, messages.CodeRateLimited, messages.CodeInvalid,
 	}, code)
-}
-
-// onListAsked answers a question to the catalogue.
-func (r *registry) onListAsked(msg *listAsked) {
-	srv := r.table.Servers[msg.key.Server]
-	if srv == nil || r.table.Stopping {
-		msg.reply <- listAnswer{}
-		return
-	}
-	reg, bind, declared := r.table.Current(msg.key), r.owners.Binding(msg.key.Scope), r.cfg.Declared
-	ep, down := srv.Turns.Home.Endpoint, (*endpointDown)(nil)
-	if reg != nil {
-		ep = reg.Place.Endpoint
-	}
-	if ep.Down {
-		down = &endpointDown{reg.CauseOf(ep), ep.Next}
-	}
-	if msg.late {
-		msg.reply <- listAnswer{down: down}
-		return
-	}
-	q := catalogue.Question{Key: msg.key, Method: msg.method, Class: r.classOf(srv, reg, msg.key), Down: ep.Down, Fresh: msg.fresh}
-	if !msg.alone {
-		q.Idle = r.isIdle
-	}
-	if q.Class == "" {
-		if msg.of != srv || msg.bind != bind {
-			msg.reply <- listAnswer{classOf: srv, bind: bind}
-			return
-		}
-		q.Class, declared = msg.class, msg.declared
-	}
-	if reg != nil {
-		q.Of = &reg.Lists
-		if reg.WasOpen && reg.Info.Declared != declared { // the scope was bound after the session was opened
-			q.Class = mcpbridge.OwnListClass(msg.key.Scope)
-		}
-	}
-	if msg.asked != (messages.Key{}) && msg.asked != catalogue.ListKey(q.Key.Server, q.Class, q.Method) {
-		msg.reply <- listAnswer{} // this member is configured in another way
-		return
-	}
-	a := listAnswer{Answer: r.catalogue.Ask(q, time.Now()), down: down}
-	a.ask = a.Run != nil && msg.asked == (messages.Key{}) && a.Run.MayAsk() && !r.owns(a.Run.ListKey())
-	a.fails = r.cfg.FailFast && down != nil && a.Wait != nil && !msg.fresh
-	msg.reply <- a
-}
-
-// isIdle reports whether the session of a key would list at once.
-func (r *registry) isIdle(key messages.Key) bool {
-	reg := r.table.Current(key)
-	return reg != nil && reg.Outstanding == 0 && reg.IsHeard()
-}
-
-// classOf returns the class of a key, or "" if only code of the user can tell. reg is its session, or nil.
-func (r *registry) classOf(srv *table.Server, reg *table.Registration, key messages.Key) string {
-	switch bind := r.owners.Binding(key.Scope); {
-	case srv.ListClass == nil && (reg != nil && reg.OwnLists || bind.Handler != nil || bind.Subscriber != nil):
-		return mcpbridge.OwnListClass(key.Scope)
-	case bind.Capabilities != nil:
-		return ""
-	}
-	return srv.Class
-}
-
-// onListReturned notes the end of a listing.
-func (r *registry) onListReturned(msg *listReturned) {
-	var of *catalogue.Session
-	if reg := r.table.Current(msg.listing.On); reg != nil && reg.Generation == msg.generation {
-		of = &reg.Lists
-	}
-	replaced, unsaved := r.catalogue.Listed(msg.listing, of, msg.list, msg.failure, time.Now())
-	if unsaved {
-		r.saveList(msg.listing, msg.list)
-	}
-	if replaced {
-		stamp := messages.Stamp{Key: messages.Key{Server: msg.listing.On.Server}, Time: time.Now(), Supervisor: r.cfg.Name}
-		r.publish(&messages.CatalogueChanged{Stamp: stamp, Method: msg.listing.Method()})
-	}
-}
-
-// noteChange notes that a server announces other lists.
-func (r *registry) noteChange(reg *table.Registration, n messages.Notification) {
-	for _, method := range listed(n) {
-		r.catalogue.Changed(&reg.Lists, r.classOf(reg.Server, reg, reg.Key), method)
-	}
-}
-
-// listed returns the methods of the lists that a notification is about.
-func listed(n messages.Notification) []string {
-	switch n.(type) {
-	case *messages.ToolsChanged:
-		return []string{"tools/list"}
-	case *messages.PromptsChanged:
-		return []string{"prompts/list"}
-	case *messages.ResourcesChanged:
-		return []string{"resources/list", "resources/templates/list"}
-	}
-	return nil
 }

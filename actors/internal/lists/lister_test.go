@@ -1,16 +1,18 @@
-package registry
+package lists
 
 import (
 	"context"
 	"testing"
 	"testing/synctest"
 	"time"
+
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/stretchr/testify/require"
+
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/stretchr/testify/require"
 )
 
 // inbox is an actor that keeps what it reads.

@@ -53,7 +53,7 @@ func (r *registry) onGateDue() {
 
 // letDial lets a session dial.
 func (r *registry) letDial(reg *table.Registration) {
-	r.counters.Dials++
+	r.reports.Counters.Dials++
 	reg.WantsDial, reg.Addressed = false, reg.Server.PerKey == nil
 	if !reg.Draining {
 		r.setState(reg, messages.StateConnecting)

@@ -15,13 +15,13 @@ import (
 
 // newCall counts an operation and returns it as a call of its sender, with a deadline.
 func (r *registry) newCall(op messages.Operation, from *actor.PID) *contract.Call {
-	r.counters.Calls++
+	r.reports.Counters.Calls++
 	if h := op.Head(); h.Subscriber != nil {
 		op = messages.With(op, *h) // progress is matched by the pointer, and a caller may send one operation twice
 	}
 	k := &contract.Call{
 		Op: op, Key: op.Head().Key.Normal(), Supervisor: r.cfg.Name, Caller: from,
-		Deadline: op.Head().Deadline, Serial: r.counters.Calls,
+		Deadline: op.Head().Deadline, Serial: r.reports.Counters.Calls,
 	}
 	now := time.Now()
 	k.Accepted = now
@@ -85,7 +85,7 @@ func (r *registry) forward(k *contract.Call) {
 func (r *registry) reject(k *contract.Call, f *messages.Failure) {
 	r.cfg.Post.Send(k.Caller, f)
 	r.table.CountRejected(k.Key.Server, f.Code)
-	r.logReply(k, f.Code)
+	r.reports.Answered(k, f.Code)
 	r.owners.Answered(k)
 }
 
@@ -97,7 +97,7 @@ func (r *registry) onCallReplied(msg *contract.CallReplied) {
 		r.owners.Answered(msg.Call)
 	}
 	reg.Load().CountReplied(msg, time.Now())
-	r.logReply(msg.Call, msg.Code)
+	r.reports.Answered(msg.Call, msg.Code)
 	if reg.Removed() {
 		return // other code has stopped the actor
 	}

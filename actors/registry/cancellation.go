@@ -40,7 +40,7 @@ func (r *registry) cancelNamed(reg *table.Registration, id string) {
 // onCancelScope cancels the operations of a scope.
 func (r *registry) onCancelScope(cmd *messages.CancelScope, from *actor.PID) {
 	key := messages.Key{Scope: cmd.Scope}.Normal()
-	r.cancelScope(key.Scope, r.counters.Calls, "")
+	r.cancelScope(key.Scope, r.reports.Counters.Calls, "")
 	r.respond(from, &messages.Done{ID: cmd.ID})
 }
 

@@ -73,18 +73,12 @@ func (r *registry) onTerminated(msg *actor.Terminated) {
 func (r *registry) finishSession(msg *contract.SessionClosed) {
 	reg, left, closed := table.Of(msg.Of), msg.Leftovers, msg.CleanedUp
 	reg.EndLife()
-	event := &messages.SessionClosed{Stamp: r.stamp(reg), Lifetime: msg.Lifetime}
 	if len(left) > 0 {
-		event.Cause = left[0].Reason
 		r.closings.Leftovers.Add(reg.Key, left)
+	} else if reg.WasOpen {
+		closed++
 	}
-	if reg.WasOpen {
-		r.counters.Closed++
-		r.publish(event)
-		if len(left) == 0 {
-			closed++
-		}
-	}
+	r.reports.Closed(reg, msg)
 	if r.cfg.Store != nil && !reg.WasOpen && !reg.Cleanup && !reg.DrainedBy.Leave {
 		r.closeRecord(reg)
 	}

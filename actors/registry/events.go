@@ -3,7 +3,6 @@ package registry
 import (
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
-	"github.com/mcpactor/mcpactor/messages"
 )
 
 // onNotified publishes a notification, and sends it to the subscribers.
@@ -14,10 +13,4 @@ func (r *registry) onNotified(msg *contract.Notified) {
 	r.cfg.Post.Send(r.cfg.Subscriber, msg.Note)
 	r.cfg.Post.Send(r.owners.Binding(table.Of(msg.Of).Key.Scope).Subscriber, msg.Note)
 	r.cfg.Events.PutOf(msg.Of, contract.MaxQueuedNotifications, msg.Note)
-}
-
-// publish logs and publishes an event.
-func (r *registry) publish(event messages.Event) {
-	r.logEvent(event)
-	r.cfg.Events.Put(event)
 }

@@ -13,10 +13,7 @@ import (
 
 // evict drains a session to free its slot, or because it is idle.
 func (r *registry) evict(reg *table.Registration, reason messages.EvictReason) {
-	if reg.WasOpen {
-		r.counters.Evicted++
-		r.publish(&messages.SessionEvicted{Stamp: r.stamp(reg), Reason: reason})
-	}
+	r.reports.Evicted(reg, reason)
 	r.drain(reg, contract.Drain{Evict: true})
 }
 

@@ -31,7 +31,7 @@ func (r *registry) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, pid *
 	if reg.Bugs > maxBugs {
 		directive, told = actor.StopDirective, &actor.Stop{}
 	} else {
-		r.counters.Restarts++
+		r.reports.Counters.Restarts++
 		reg.Restarts++
 	}
 	r.cfg.Events.Put(&actor.SupervisorEvent{Child: pid, Reason: reason, Directive: directive})
@@ -52,7 +52,7 @@ func (r *registry) onFaulted(msg *contract.Faulted) {
 		return
 	}
 	r.setState(reg, messages.StateWaiting)
-	r.countFault(reg, f)
+	r.reports.Faulted(reg, f)
 	if f.Dialing && r.attributeToServer(reg, f, took, now) {
 		return
 	}
@@ -61,15 +61,11 @@ func (r *registry) onFaulted(msg *contract.Faulted) {
 		f = expiresAtOnce(f)
 	}
 	reg.Cause, reg.NotBefore = f, now.Add(d.Delay)
-	switch {
-	case d.GiveUp:
+	if d.GiveUp {
 		r.setState(reg, messages.StateBroken)
 		reg.BreakerUntil = reg.NotBefore
-		r.counters.GaveUp++
-		r.publish(&messages.SessionGaveUp{Stamp: r.stamp(reg), Cause: f.Cause.Error(), RetryAt: reg.BreakerUntil})
-	case reg.WasOpen:
-		r.publish(&messages.SessionRestarting{Stamp: r.stamp(reg), Attempt: d.Attempt, Delay: d.Delay, Cause: f.Cause.Error()})
 	}
+	r.reports.Decided(reg, f, d)
 	reg.Send(&contract.Directive{Cause: f, GaveUp: d.GiveUp, FailParked: d.GiveUp || !reg.WasOpen, RetryAt: reg.NotBefore})
 }
 
@@ -150,24 +146,11 @@ func (r *registry) decide(reg *table.Registration, f *actors.Fault, now time.Tim
 	return reg.Decider.Decide(f, now)
 }
 
-// countFault counts and publishes the fault of a session that was open.
-func (r *registry) countFault(reg *table.Registration, f *actors.Fault) {
-	switch {
-	case f.Dialing:
-	case f.Class == mcpbridge.Expired:
-		r.counters.Expired++
-		r.publish(&messages.SessionExpired{Stamp: r.stamp(reg), Cause: f.Cause.Error()})
-	default:
-		r.counters.Lost++
-		r.publish(&messages.SessionLost{Stamp: r.stamp(reg), Cause: f.Cause.Error()})
-	}
-}
-
 // serverUp notes that a server has answered a session.
 func (r *registry) serverUp(reg *table.Registration) {
 	now := time.Now()
 	if ep := reg.Place.Endpoint; ep.Down || ep.SeenAt.IsZero() {
-		r.logServerUp(reg, now)
+		r.reports.ServerUp(reg, now)
 	}
 	r.gate.Up(&reg.Session, now)
 }

@@ -54,7 +54,7 @@ func (r *registry) inspecting(l *inspection.Listing) *job {
 // snapshot returns a snapshot without sessions, of all servers or of one.
 func (r *registry) snapshot(server string) *messages.Snapshot {
 	snap := &messages.Snapshot{
-		Time: time.Now(), Counters: r.counters, Open: r.gate.Sessions.Open, Cap: r.cfg.MaxSessions,
+		Time: time.Now(), Counters: r.reports.Counters, Open: r.gate.Sessions.Open, Cap: r.cfg.MaxSessions,
 		Waiting: r.table.Waiting + r.interceptors.Unpassed(), Stopping: r.table.Stopping,
 		Servers: inspection.Servers(r.table, server, r.lists.Catalogue.Snapshot(time.Now())),
 	}

@@ -44,7 +44,7 @@ func (r *registry) onOwnerTerminated(who *actor.PID) {
 		return
 	}
 	pid := of.PID()
-	end := &ownerEnd{End: of, upTo: r.counters.Calls, last: r.table.Serial, event: &messages.OwnerTerminated{
+	end := &ownerEnd{End: of, upTo: r.reports.Counters.Calls, last: r.table.Serial, event: &messages.OwnerTerminated{
 		Stamp: messages.Stamp{Time: time.Now(), Supervisor: r.cfg.Name}, Owner: pid.Address + "/" + pid.Id,
 	}}
 	r.do(&job{step: func() (more bool) {
@@ -69,7 +69,7 @@ func (r *registry) ownerEnds(end *ownerEnd) {
 	if len(end.event.Scopes) > 0 || end.event.Cancelled > 0 {
 		r.await(func() (then func()) {
 			slices.Sort(end.event.Scopes) // they may be many
-			return func() { r.publish(end.event) }
+			return func() { r.reports.Publish(end.event) }
 		})
 	}
 	if end.closes != nil {

@@ -106,18 +106,7 @@ func (r *registry) onOpened(msg *contract.Opened) {
 	if !reg.Draining {
 		r.setState(reg, messages.StateReady)
 	}
-	if msg.Expired > 0 {
-		r.counters.Expired++
-		stamp := r.stamp(reg)
-		stamp.Generation = msg.Expired
-		r.publish(&messages.SessionExpired{Stamp: stamp, Cause: "the server does not know the session from before the restart of this process"})
-	}
-	if !msg.Restarted {
-		r.counters.Opened++
-		r.publish(&messages.SessionOpened{Stamp: r.stamp(reg), Attached: msg.Info.Attached, Protocol: reg.Protocol(), Elapsed: msg.Elapsed})
-		return
-	}
-	r.publish(&messages.SessionRestarted{Stamp: r.stamp(reg), Attached: msg.Info.Attached, Protocol: reg.Protocol(), Elapsed: msg.Elapsed, Lifetime: msg.Lifetime})
+	r.reports.Opened(reg, msg)
 }
 
 // remove removes a session that is closed, and gives its slot to others.
@@ -130,11 +119,6 @@ func (r *registry) remove(reg *table.Registration) {
 	for _, other := range waited { // one that closes leftovers waits for its predecessor
 		r.advance(other)
 	}
-}
-
-// stamp returns the stamp of an event of the session.
-func (r *registry) stamp(reg *table.Registration) messages.Stamp {
-	return messages.Stamp{Key: reg.Key, Generation: reg.Generation, Time: time.Now(), Supervisor: r.cfg.Name}
 }
 
 // tenantName returns the name of the tenant of a key, or "". It recovers from a panic of

@@ -19,6 +19,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
 	"github.com/mcpactor/mcpactor/actors/internal/pace"
 	"github.com/mcpactor/mcpactor/actors/internal/refusal"
+	"github.com/mcpactor/mcpactor/actors/internal/reports"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/door"
@@ -59,7 +60,7 @@ type registry struct {
 	cluster       protocol.Cluster // whose Owns is nil without a cluster
 	interceptors  *interception.Interceptors
 	inspections   inspection.Book
-	counters      messages.Counters
+	reports       *reports.Reports
 	finished      bool             // all sessions are closed, and the actor stops
 	unknownTypes  map[string]bool  // types of unknown messages that were logged
 	mailbox       *mailbox.Mailbox // of this actor
@@ -110,7 +111,7 @@ func props(cfg contract.Config) *actor.Props {
 // newRegistry returns a registry that has no sessions.
 func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	r := &registry{
-		cfg: cfg,
+		cfg: cfg, reports: reports.New(cfg),
 		gate: admission.New(admission.Config{
 			MaxSessions: cfg.MaxSessions, MaxStarts: cfg.MaxStarts,
 			MaxWithoutSlot: max(cfg.MaxSessions, minKeysWithoutSlot), FailFast: cfg.FailFast, Random: cfg.Random,
@@ -132,7 +133,7 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	r.gateDue.Of, r.idleDue.Of = r.onGateDue, r.onIdleDue
 	r.lists = &lists.Lists{
 		Cfg: cfg, Mailbox: m, Table: r.table, Owners: r.owners, Catalogue: catalogue.New(),
-		Do: lists.Do{Owns: r.owns, Publish: r.publish, Await: r.await},
+		Do: lists.Do{Owns: r.owns, Publish: r.reports.Publish, Await: r.await},
 	}
 	r.cancellations = pace.New[messages.Key](&r.due.Alarm)
 	r.interceptors = interception.New(interception.With{
@@ -237,12 +238,9 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 	case *contract.CallReplied:
 		r.onCallReplied(msg)
 	case *contract.CallReplayed:
-		r.counters.Replayed++
-		r.publish(&messages.CallReplayed{
-			Stamp: r.stamp(table.Of(msg.Of)), ID: msg.Op.RequestID(), Method: msg.Op.Method(), Target: messages.TargetOf(msg.Op), Attempt: msg.Attempt,
-		})
+		r.reports.Replayed(msg)
 	case *contract.TaskChanged:
-		r.publish(&messages.TaskChanged{Stamp: r.stamp(table.Of(msg.Of)), Operation: messages.RefTo(msg.Op), Status: string(msg.Task.Status), Message: msg.Task.Message})
+		r.reports.TaskChanged(msg)
 	case *contract.Notified:
 		r.onNotified(msg)
 	case *contract.DialRequested:

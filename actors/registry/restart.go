@@ -36,7 +36,7 @@ func (r *registry) onRestart(cmd *messages.Restart, from *actor.PID) {
 	}
 	limit := limits.DrainTimeout + 2*limits.CloseTimeout + limits.ConnectTimeout
 	op := &contract.Reopen{Header: messages.Header{Key: key, ID: cmd.ID}}
-	k := &contract.Call{Op: op, Key: key, Supervisor: r.cfg.Name, Caller: from, Accepted: time.Now(), Deadline: time.Now().Add(limit), Serial: r.counters.Calls}
+	k := &contract.Call{Op: op, Key: key, Supervisor: r.cfg.Name, Caller: from, Accepted: time.Now(), Deadline: time.Now().Add(limit), Serial: r.reports.Counters.Calls}
 	if r.handBack(k) {
 		return
 	}

@@ -17,7 +17,7 @@ func (r *registry) onCallsTimedOut(msg *contract.CallsTimedOut) {
 		r.owners.Answered(k)
 		f := r.refusal.TimedOut(k, reg, now)
 		reg.Load().Count(f.Code)
-		r.logReply(k, f.Code)
+		r.reports.Answered(k, f.Code)
 		reg.Load().Durations.Add(now.Sub(k.Accepted))
 		if k.Caller != nil {
 			r.cfg.Post.Send(k.Caller, f)

@@ -1,4 +1,4 @@
-package registry
+package reports
 
 import (
 	"time"
@@ -11,7 +11,7 @@ import (
 )
 
 // logEvent writes the line of an event. Each event has one.
-func (r *registry) logEvent(event messages.Event) {
+func (r *Reports) logEvent(event messages.Event) {
 	log := r.cfg.Logger
 	if log.GetLevel() == zerolog.Disabled {
 		return
@@ -51,8 +51,8 @@ func (r *registry) logEvent(event messages.Event) {
 	}
 }
 
-// logReply writes that a call has its reply. The code is empty for a result.
-func (r *registry) logReply(k *contract.Call, code messages.Code) {
+// Answered writes that a call has its reply. The code is empty for a result.
+func (r *Reports) Answered(k *contract.Call, code messages.Code) {
 	if e := r.cfg.Logger.Debug(); e != nil {
 		contract.Text(contract.About(e, k.Key, k.Generation), "op", k.Op.Method())
 		contract.Text(contract.Text(e, "target", messages.TargetOf(k.Op)), "code", string(code))
@@ -60,9 +60,9 @@ func (r *registry) logReply(k *contract.Call, code messages.Code) {
 	}
 }
 
-// logServerUp writes that a server is up. A place that PerKey has led to has a line only if
+// ServerUp writes that a server is up. A place that PerKey has led to has a line only if
 // it was down: it may be the place of one key.
-func (r *registry) logServerUp(reg *table.Registration, now time.Time) {
+func (r *Reports) ServerUp(reg *table.Registration, now time.Time) {
 	srv, ep := reg.Server, reg.Place.Endpoint
 	switch {
 	case ep.Down:

@@ -103,5 +103,5 @@ func (r *registry) onCallReplied(msg *contract.CallReplied) {
 	}
 	reg.Outstanding--
 	r.table.Recount(reg)
-	r.touch(reg)
+	r.dialing.Touch(reg)
 }

@@ -151,14 +151,14 @@ func (r *registry) startCleanup(key messages.Key, left []contract.Leftover, leav
 	e := r.table.Ensure(key)
 	srv := r.table.Servers[key.Server]
 	if srv == nil {
-		srv = r.newServer(mcpbridge.Server{Name: key.Server}, "")
+		srv = r.dialing.NewServer(mcpbridge.Server{Name: key.Server}, "")
 	}
 	reg := &table.Registration{Key: key, Server: srv, Session: admission.Session{Draining: true, Cleanup: true}, DrainedBy: contract.Drain{Leave: leave}, Leftovers: left}
 	r.start(reg, nil, session.Spec{Generation: e.Generation, Cleanup: &session.Cleanup{Leftovers: left, Leave: leave}})
 	if r.table.Servers[key.Server] != srv {
 		r.gate.Remove(srv.Turns) // when this session has left
 	}
-	r.setState(reg, messages.StateDraining)
+	r.lists.SetState(reg, messages.StateDraining)
 	e.Draining = append(e.Draining, reg)
 	return reg
 }

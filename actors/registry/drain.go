@@ -27,7 +27,7 @@ func (r *registry) drain(reg *table.Registration, how contract.Drain) {
 		r.takeOutOfUse(reg)
 	}
 	reg.DrainedBy = how
-	r.tellLimits(reg)
+	reg.TellLimits()
 	reg.Send(&how)
 }
 
@@ -36,7 +36,7 @@ func (r *registry) drain(reg *table.Registration, how contract.Drain) {
 func (r *registry) takeOutOfUse(reg *table.Registration) {
 	reg.WantsDial = false
 	r.gate.Drain(&reg.Session)
-	r.setState(reg, messages.StateDraining)
+	r.lists.SetState(reg, messages.StateDraining)
 	r.due.Remove(&reg.Backoff)
 	r.table.TakeOutOfUse(reg)
 }
@@ -46,7 +46,7 @@ func (r *registry) onSessionClosed(msg *contract.SessionClosed) {
 	if reg := table.Of(msg.Of); r.table.WithPID(reg.PID) == reg {
 		reg.Mailbox.PostSystemMessage(&actor.Stop{})
 		if msg.CleanedUp > 0 {
-			r.serverUp(reg)
+			r.dialing.ServerUp(reg)
 		}
 		r.handSettingsOver(msg)
 		r.finishSession(msg)

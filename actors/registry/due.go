@@ -43,3 +43,11 @@ func (r *registry) onAlarmDue() {
 		first.Of()
 	}
 }
+
+// settle does what follows from a message: it carries out what the gate decides, and sets the timer.
+func (r *registry) settle() {
+	if !r.finished {
+		r.dialing.Admit()
+		r.due.wake(r.mailbox)
+	}
+}

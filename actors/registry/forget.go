@@ -1,12 +1,9 @@
 package registry
 
 import (
-	"time"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
-	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -27,7 +24,7 @@ func (r *registry) onForget(cmd *messages.Forget, from *actor.PID) {
 			r.gate.Forget(reg.Place)
 		}
 		if !reg.Draining {
-			r.forgetFaults(reg)
+			r.dialing.ForgetFaults(reg)
 		}
 	}
 	r.do(&job{
@@ -39,17 +36,4 @@ func (r *registry) onForget(cmd *messages.Forget, from *actor.PID) {
 		},
 		fail: func(code messages.Code, detail string) { r.respond(from, messages.NewFailure(cmd, code, detail)) },
 	})
-}
-
-// forgetFaults forgets the faults of a session. If it waits for the end of its backoff, it
-// is queued at once.
-func (r *registry) forgetFaults(reg *table.Registration) {
-	reg.Decider, reg.Cause, reg.FailedDials = nil, nil, 0
-	reg.NotBefore, reg.BreakerUntil = time.Time{}, time.Time{}
-	r.due.Remove(&reg.Backoff)
-	if reg.State() == messages.StateBroken {
-		r.setState(reg, messages.StateWaiting)
-	}
-	reg.Send(&contract.Forget{})
-	r.advance(reg)
 }

@@ -45,7 +45,7 @@ var directedMutations = []directedMutation{
 		{"mcpbridge/internal/bridge/control.go", "		cs.mu.Unlock()\n		k.end()\n	})", "		cs.mu.Unlock()\n	})"},
 	}}},
 	{3, "./tests", "TestFailedCreationFailsAllWhoWaitedAndTheNextCallTriesAnew", mutation{"calls wait after the first dial has failed", []change{
-		{"actors/registry/faults.go", "FailParked: d.GiveUp || !reg.WasOpen,", "FailParked: d.GiveUp,"},
+		{"actors/internal/dialing/faults.go", "FailParked: decided.GiveUp || !reg.WasOpen,", "FailParked: decided.GiveUp,"},
 	}}},
 	{3, "./tests", "TestCallerWhoGivesUpDoesNotCancelTheCreationForOthers", mutation{"a caller who gives up ends the dial", []change{
 		{inCalls, "			s.parked.Remove(k)\n			s.reply(c, k, k.Failure(messages.CodeCancelled, msg.Detail))\n", "			s.parked.Remove(k)\n			s.reply(c, k, k.Failure(messages.CodeCancelled, msg.Detail))\n			if s.abortDial != nil {\n				s.abortDial(nil)\n			}\n"},

@@ -15,7 +15,7 @@ func (r *registry) onPin(cmd *messages.Pin, from *actor.PID) {
 	switch {
 	case cmd.Release && reg != nil && reg.Pinned:
 		r.gate.Pin(&reg.Session, false)
-		r.touch(reg)
+		r.dialing.Touch(reg)
 	case cmd.Release || reg != nil && reg.Pinned:
 	default:
 		if full := r.refusal.FullOfPins(key, reg); full != "" {
@@ -26,7 +26,7 @@ func (r *registry) onPin(cmd *messages.Pin, from *actor.PID) {
 		}
 		reg = r.sessionOf(key)
 		r.gate.Pin(&reg.Session, true)
-		r.touch(reg)
+		r.dialing.Touch(reg)
 	}
 	r.respond(from, &messages.Pinned{ID: cmd.ID, Key: key, Pinned: !cmd.Release})
 }

@@ -32,7 +32,7 @@ func (r *registry) sessionOf(key messages.Key) *table.Registration {
 	}
 	reg := &table.Registration{Key: key, Server: r.table.Servers[key.Server]}
 	r.start(reg, r.table.JoinTenant(reg), session.Spec{Generation: e.Generation, Floor: r.table.Generations.Floor, NoResume: e.ClosesRecord(), Leftovers: r.closings.Leftovers.SessionIDs(key)})
-	r.setState(reg, messages.StateWaiting)
+	r.lists.SetState(reg, messages.StateWaiting)
 	e.Current = reg
 	return reg
 }
@@ -41,7 +41,7 @@ func (r *registry) sessionOf(key messages.Key) *table.Registration {
 func (r *registry) start(reg *table.Registration, tenant *admission.Tenant, spec session.Spec) {
 	reg.Limits = reg.Server.Resolved
 	reg.Of = reg
-	reg.Backoff.Of = func() { r.advance(reg) }
+	reg.Backoff.Of = func() { r.dialing.Advance(reg) }
 	r.gate.Join(&reg.Session, reg.Server.Turns, tenant)
 	spec.Config, spec.Key, spec.Server, spec.Limits = r.cfg, reg.Key, &reg.Server.Server, reg.Limits
 	spec.Registry, spec.Registration, spec.Bind = r.mailbox, reg, r.owners.Binding(reg.Key.Scope)
@@ -54,12 +54,6 @@ func (r *registry) start(reg *table.Registration, tenant *admission.Tenant, spec
 	r.table.Add(reg)
 }
 
-// setState notes the state of a session.
-func (r *registry) setState(reg *table.Registration, state messages.State) {
-	r.table.SetState(reg, state)
-	r.lists.StateSet(reg)
-}
-
 // give gives a call to the session of its key. It spawns the session if there is none.
 func (r *registry) give(k *contract.Call) {
 	reg := r.sessionOf(k.Key)
@@ -69,44 +63,10 @@ func (r *registry) give(k *contract.Call) {
 	reg.Outstanding++
 	reg.Calls++
 	r.table.Recount(reg)
-	r.touch(reg)
-	r.tellLimits(reg)
+	r.dialing.Touch(reg)
+	reg.TellLimits()
 	r.table.Calls.Add(k, reg)
 	reg.Send(k)
-}
-
-// touch makes a session the most recently used one of its rank.
-func (r *registry) touch(reg *table.Registration) {
-	reg.UsedAt = time.Now()
-	r.gate.Use(&reg.Session, reg.Outstanding == 0)
-	timeout := reg.Server.Resolved.IdleTimeout
-	if timeout > 0 {
-		r.due.Hasten(&r.idleDue, reg.UsedAt.Add(timeout))
-	}
-}
-
-// tellLimits tells a session its limits, if they have changed since it was last told.
-func (r *registry) tellLimits(reg *table.Registration) {
-	if reg.Limits != reg.Server.Resolved {
-		reg.Limits = reg.Server.Resolved
-		reg.Send(&contract.LimitsChanged{Limits: reg.Limits})
-	}
-}
-
-// onOpened notes that a session has a connection.
-func (r *registry) onOpened(msg *contract.Opened) {
-	reg := table.Of(msg.Of)
-	r.gate.Opened(&reg.Session)
-	r.serverUp(reg)
-	reg.WasOpen, reg.Cause, reg.BreakerUntil = true, nil, time.Time{}
-	reg.Bugs, reg.FailedDials = 0, 0
-	reg.Generation, reg.Info = msg.Generation, msg.Info
-	reg.Load().Dials.Add(msg.Dialed)
-	r.table.Remember(reg.Key, msg.Generation)
-	if !reg.Draining {
-		r.setState(reg, messages.StateReady)
-	}
-	r.reports.Opened(reg, msg)
 }
 
 // remove removes a session that is closed, and gives its slot to others.
@@ -117,7 +77,7 @@ func (r *registry) remove(reg *table.Registration) {
 	waited := r.table.Remove(reg)
 	r.gate.Leave(&reg.Session)
 	for _, other := range waited { // one that closes leftovers waits for its predecessor
-		r.advance(other)
+		r.dialing.Advance(other)
 	}
 }
 

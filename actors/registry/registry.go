@@ -8,10 +8,10 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
-	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/dialing"
 	"github.com/mcpactor/mcpactor/actors/internal/inspection"
 	"github.com/mcpactor/mcpactor/actors/internal/interception"
 	"github.com/mcpactor/mcpactor/actors/internal/lists"
@@ -46,16 +46,14 @@ type registry struct {
 	gate    *admission.Gate
 	refusal *refusal.Refusal
 	lists   *lists.Lists
+	dialing *dialing.Dialing
 
 	due           due
-	gateDue       alarm.Entry[func()] // when the gate has something to do
-	idleDue       alarm.Entry[func()] // when the idle timeout of a session may be over
 	closings      *closing.Book
 	children      int       // session actors whose end is not known
 	nextSweep     time.Time // of durable calls in the store
 	pending       int       // requests to the store: the registry stops after them
 	cancellations *pace.Pace[messages.Key]
-	controls      map[*contract.ControlWanted]*admission.Control // that have not ended
 	owners        *owners.Book
 	cluster       protocol.Cluster // whose Owns is nil without a cluster
 	interceptors  *interception.Interceptors
@@ -112,14 +110,11 @@ func props(cfg contract.Config) *actor.Props {
 func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	r := &registry{
 		cfg: cfg, reports: reports.New(cfg),
-		gate: admission.New(admission.Config{
-			MaxSessions: cfg.MaxSessions, MaxStarts: cfg.MaxStarts,
-			MaxWithoutSlot: max(cfg.MaxSessions, minKeysWithoutSlot), FailFast: cfg.FailFast, Random: cfg.Random,
-		}),
-		closings: closing.New(max(cfg.MaxSessions, closing.MinLeftovers)),
-		controls: map[*contract.ControlWanted]*admission.Control{}, unknownTypes: map[string]bool{}, mailbox: m,
+		gate:         dialing.NewGate(cfg),
+		closings:     closing.New(max(cfg.MaxSessions, closing.MinLeftovers)),
+		unknownTypes: map[string]bool{}, mailbox: m,
 	}
-	of := table.Config{Limits: limitsOf(cfg, mcpbridge.Limits{}), MaxSessionsPerTenant: cfg.MaxSessionsPerTenant}
+	of := table.Config{Limits: dialing.LimitsOf(cfg, mcpbridge.Limits{}), MaxSessionsPerTenant: cfg.MaxSessionsPerTenant}
 	if cfg.Tenant != nil {
 		of.Tenant = r.tenantName
 	}
@@ -130,18 +125,25 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	})
 	r.table = table.New(of)
 	r.refusal = &refusal.Refusal{Table: r.table, Sessions: &r.gate.Sessions, FailFast: cfg.FailFast, MaxWaitingTotal: cfg.MaxWaitingTotal, Gone: cfg.Post.Gone}
-	r.gateDue.Of, r.idleDue.Of = r.onGateDue, r.onIdleDue
 	r.lists = &lists.Lists{
 		Cfg: cfg, Mailbox: m, Table: r.table, Owners: r.owners, Catalogue: catalogue.New(),
 		Do: lists.Do{Owns: r.owns, Publish: r.reports.Publish, Await: r.await},
 	}
+	r.dialing = dialing.New(dialing.With{
+		Cfg: cfg, Table: r.table, Gate: r.gate, Lists: r.lists, Reports: r.reports, Alarm: &r.due.Alarm,
+		Do: dialing.Do{
+			Evict:    func(reg *table.Registration) { r.drain(reg, contract.Drain{Evict: true}) },
+			Steps:    func(step func() (more bool)) { r.do(&job{step: step}) },
+			Continue: func(step func() (more bool)) { m.PostUserMessage(&job{step: step}) },
+		},
+	})
 	r.cancellations = pace.New[messages.Key](&r.due.Alarm)
 	r.interceptors = interception.New(interception.With{
 		Cfg: cfg, Mailbox: m, Table: r.table, Refusal: r.refusal, Owners: r.owners, Cancellations: r.cancellations, Alarm: &r.due.Alarm,
 		Do: interception.Do{Accept: r.accept, HandBack: r.handBack, Withdraw: r.withdraw, Ended: r.stopIfEmpty},
 	})
 	for _, srv := range cfg.Servers {
-		r.table.Servers[srv.Name] = r.newServer(srv, cfg.Classes[srv.Name])
+		r.table.Servers[srv.Name] = r.dialing.NewServer(srv, cfg.Classes[srv.Name])
 	}
 	return r
 }
@@ -244,13 +246,13 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 	case *contract.Notified:
 		r.onNotified(msg)
 	case *contract.DialRequested:
-		r.onDialRequested(table.Of(msg.Of))
+		r.dialing.Wanted(table.Of(msg.Of))
 	case *contract.BecameIdle:
-		r.onBecameIdle(table.Of(msg.Of))
+		r.dialing.BecameIdle(table.Of(msg.Of))
 	case *contract.Faulted:
-		r.onFaulted(msg)
+		r.dialing.Faulted(msg)
 	case *contract.Opened:
-		r.onOpened(msg)
+		r.dialing.Opened(msg)
 	case *contract.Unheard:
 		r.onUnheard(msg)
 	case *contract.CallsHandedBack:
@@ -260,17 +262,17 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 	case *contract.CallsTimedOut:
 		r.onCallsTimedOut(msg)
 	case *contract.DialAbandoned:
-		r.onDialAbandoned(table.Of(msg.Of))
+		r.dialing.Abandoned(table.Of(msg.Of))
 	case *contract.AddressFound:
-		r.onAddressFound(msg, from)
+		r.dialing.AddressFound(msg, from)
 	case *contract.ControlWanted:
-		r.onControlWanted(msg, from)
+		r.dialing.ControlWanted(msg, from)
 	case *contract.ControlOpened:
-		r.onControlOpened(msg.Of)
+		r.dialing.ControlOpened(msg.Of)
 	case *contract.ControlEnded:
-		r.onControlEnded(msg.Of)
+		r.dialing.ControlEnded(msg.Of)
 	case *contract.HandshakeAnswered:
-		r.onHandshakeAnswered(table.Of(msg.Of))
+		r.dialing.Answered(table.Of(msg.Of))
 	case *alarmDue:
 		r.onAlarmDue()
 	case *job:

@@ -25,13 +25,13 @@ func (r *registry) onReload(msg *protocol.Reload, from *actor.PID) {
 		before := r.table.Servers[srv.Name]
 		switch {
 		case before == nil:
-			servers[srv.Name] = r.newServer(srv, msg.Classes[srv.Name])
+			servers[srv.Name] = r.dialing.NewServer(srv, msg.Classes[srv.Name])
 			r.cfg.Logger.Info().Str("server", srv.Name).Msg("server added")
 		case before.Same(&srv):
-			r.setLimits(before, srv.Limits)
+			r.dialing.SetLimits(before, srv.Limits)
 			servers[srv.Name] = before
 		default:
-			servers[srv.Name] = r.newServer(srv, msg.Classes[srv.Name])
+			servers[srv.Name] = r.dialing.NewServer(srv, msg.Classes[srv.Name])
 			r.cfg.Logger.Info().Str("server", srv.Name).Msg("server changed")
 		}
 	}
@@ -52,6 +52,6 @@ func (r *registry) onReload(msg *protocol.Reload, from *actor.PID) {
 		}
 	}
 	r.drainAll(closes)
-	r.onIdleDue()
+	r.dialing.EvictIdle()
 	r.tellTimeouts()
 }

@@ -43,7 +43,7 @@ func (r *registry) onRestart(cmd *messages.Restart, from *actor.PID) {
 	r.forward(k)
 	if pinned {
 		r.gate.Pin(&e.Current.Session, true)
-		r.touch(e.Current)
+		r.dialing.Touch(e.Current)
 	}
 }
 

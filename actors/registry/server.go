@@ -5,7 +5,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -30,17 +29,4 @@ func classesOf(servers []mcpbridge.Server, can *mcp.ClientCapabilities) map[stri
 		}
 	}
 	return classes
-}
-
-// newServer returns a server. One with PerKey has no address of its own: PerKey leads each of its
-// sessions to one.
-func (r *registry) newServer(srv mcpbridge.Server, class string) *table.Server {
-	s := &table.Server{Server: srv, Own: srv.Limits, Resolved: limitsOf(r.cfg, srv.Limits), Class: class}
-	address := ""
-	if srv.PerKey == nil {
-		address = srv.Endpoint()
-	}
-	s.Turns = r.gate.NewServer(srv.Name, address, srv.Command != "")
-	r.gate.SetLimits(s.Turns, srv.Limits.MaxSessions, s.Resolved.MaxDials)
-	return s
 }

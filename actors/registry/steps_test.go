@@ -113,7 +113,7 @@ func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry), changes 
 		require.Nil(t, w.due.timer)
 		require.LessOrEqual(t, w.endpoints(), len(w.table.Servers))
 		require.Empty(t, maps.Collect(w.table.Tenants()))
-		require.Empty(t, w.controls)
+		require.Zero(t, w.dialing.Controls())
 	})
 }
 

@@ -29,7 +29,7 @@ func (r *registry) onTail(cmd *messages.Tail, from *actor.PID) {
 		if e.Current != nil {
 			e.Current.TailSet = true
 			e.Current.Send(&contract.TailTo{Subscriber: cmd.Subscriber})
-			r.touch(e.Current)
+			r.dialing.Touch(e.Current)
 		}
 	}
 	r.respond(from, &messages.Done{ID: cmd.ID})

@@ -24,5 +24,5 @@ func (r *registry) onCallsTimedOut(msg *contract.CallsTimedOut) {
 		}
 	}
 	r.table.Recount(reg)
-	r.touch(reg)
+	r.dialing.Touch(reg)
 }

@@ -182,9 +182,10 @@ func (l *Lists) RootsSet(reg *table.Registration) {
 	l.Catalogue.Separate(time.Now(), reg.Key.Scope, &reg.Lists)
 }
 
-// StateSet notes that a session has a connection, or none.
-func (l *Lists) StateSet(reg *table.Registration) {
-	if reg.State() == messages.StateReady {
+// SetState notes the state of a session: it has lists while it has a connection.
+func (l *Lists) SetState(reg *table.Registration, state messages.State) {
+	l.Table.SetState(reg, state)
+	if state == messages.StateReady {
 		l.Catalogue.Opened(&reg.Lists, reg.Key, l.ClassOf(reg.Server, reg, reg.Key), time.Now())
 	} else {
 		l.Catalogue.Lost(&reg.Lists, time.Now())

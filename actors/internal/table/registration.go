@@ -81,6 +81,14 @@ func Of(of any) *Registration {
 // Send sends a message to the session.
 func (reg *Registration) Send(msg any) { reg.Mailbox.PostUserMessage(msg) }
 
+// TellLimits tells the session its limits, if they have changed since it was last told.
+func (reg *Registration) TellLimits() {
+	if reg.Limits != reg.Server.Resolved {
+		reg.Limits = reg.Server.Resolved
+		reg.Send(&contract.LimitsChanged{Limits: reg.Limits})
+	}
+}
+
 // MayHaveNewCredentials reports whether the session may dial before its cool-down is over:
 // the server refused its credentials, or its configuration was invalid, and the next ones may
 // be different.

@@ -131,9 +131,12 @@ var imports = []struct{ of, may string }{
 		"actors/internal/owners actors/internal/table"},
 	{"actors/internal/dialing", "actors mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/contract " +
 		"actors/internal/lists actors/internal/reports actors/internal/table"},
+	{"actors/internal/member", "messages internal/protocol actors/internal/contract actors/internal/table"},
+	{"actors/internal/calls", "mcpbridge messages internal/protocol actors/internal/contract actors/internal/dialing actors/internal/lists actors/internal/member " +
+		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/table"},
 	{"actors/registry", "actors mcpbridge messages internal/caller internal/dispatch internal/door internal/protocol internal/relay " +
 		"actors/internal/admission actors/internal/alarm actors/internal/catalogue actors/internal/contract actors/internal/mailbox " +
-		"actors/internal/closing actors/internal/dialing actors/internal/inspection actors/internal/interception actors/internal/lists actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/ring actors/internal/session actors/internal/table"},
+		"actors/internal/calls actors/internal/closing actors/internal/dialing actors/internal/inspection actors/internal/interception actors/internal/lists actors/internal/member actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/ring actors/internal/session actors/internal/table"},
 
 	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/caller internal/protocol internal/relay internal/schemas internal/storelimit"},
 	{"supervisor/debug supervisor/health", "messages supervisor internal/visible"},

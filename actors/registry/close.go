@@ -10,6 +10,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/session"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
+	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -84,6 +85,12 @@ func (r *registry) beginClose(id string, from *actor.PID, what selection, how co
 	return closes
 }
 
+// onRelease drains the sessions of the keys that match.
+func (r *registry) onRelease(msg *protocol.Release, from *actor.PID) {
+	how := contract.Drain{Evict: true, Restart: true, Moves: true, Now: msg.Now, Leave: msg.Leave && r.cfg.Store != nil}
+	r.drainAll(r.beginClose("", from, selection{match: msg.Match, servers: anyServer}, how))
+}
+
 // closeTime returns how long a close command or a [protocol.Release] takes at most, also one with Now: sessions
 // may not respond.
 func (r *registry) closeTime() time.Duration {
@@ -140,7 +147,7 @@ func (r *registry) endClose(closes *closing.Command) {
 
 // cleanUp closes what is left open of a key for a close command, unless the command has already done so.
 func (r *registry) cleanUp(closes *closing.Command, key messages.Key) {
-	if left, leave, is := r.closings.CleanUp(closes, key, r.owns(key)); is {
+	if left, leave, is := r.closings.CleanUp(closes, key, r.member.Owns(key)); is {
 		r.drainFor(closes, r.startCleanup(key, left, leave))
 	}
 }

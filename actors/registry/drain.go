@@ -96,7 +96,7 @@ func (r *registry) closeRecord(reg *table.Registration) {
 		r.cleanUp(closes, reg.Key)
 		return
 	}
-	if reg.DrainedBy.Restart && !reg.DrainedBy.Moves && r.owns(reg.Key) {
+	if reg.DrainedBy.Restart && !reg.DrainedBy.Moves && r.member.Owns(reg.Key) {
 		r.startCleanup(reg.Key, nil, false)
 	}
 }

@@ -33,7 +33,7 @@ func (r *registry) inspecting(l *inspection.Listing) *job {
 	return &job{fail: r.failInspections, step: func() (more bool) {
 		if l.Snapshot == nil {
 			l.Begin(r.table, r.snapshot(l.Server))
-			r.addMembers(l.Snapshot)
+			r.member.Describe(l.Snapshot)
 		}
 		if l.Step() {
 			return true
@@ -66,15 +66,6 @@ func (r *registry) snapshot(server string) *messages.Snapshot {
 		snap.Counters.TextSkipped = r.cfg.Skipped()
 	}
 	return snap
-}
-
-// addMembers adds this member of the cluster to a snapshot whose sessions were counted.
-func (r *registry) addMembers(snap *messages.Snapshot) {
-	if r.cluster.Self != nil {
-		self := r.cluster.Self()
-		self.Sessions, self.Open, self.Cap = snap.Total, snap.Open, snap.Cap
-		snap.Members = []messages.MemberSnapshot{self}
-	}
 }
 
 // failInspections answers all who wait for a snapshot with a failure.

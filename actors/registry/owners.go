@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors/internal/calls"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
@@ -82,7 +83,7 @@ func (r *registry) ownerEnds(end *ownerEnd) {
 func (r *registry) cancelOwned(end *ownerEnd, call *owners.Call) {
 	cancel := call.Cancel
 	if cancel == nil {
-		cancel = func() { cancelCall(call.Call, refusal.OwnerTerminated) }
+		cancel = func() { calls.Cancel(call.Call, refusal.OwnerTerminated) }
 	}
 	end.event.Cancelled++
 	r.cancellations.Add(call.Key, cancel)

@@ -54,21 +54,6 @@ func (r *registry) start(reg *table.Registration, tenant *admission.Tenant, spec
 	r.table.Add(reg)
 }
 
-// give gives a call to the session of its key. It spawns the session if there is none.
-func (r *registry) give(k *contract.Call) {
-	reg := r.sessionOf(k.Key)
-	if _, sets := k.Op.(*messages.SetRoots); sets {
-		r.lists.RootsSet(reg)
-	}
-	reg.Outstanding++
-	reg.Calls++
-	r.table.Recount(reg)
-	r.dialing.Touch(reg)
-	reg.TellLimits()
-	r.table.Calls.Add(k, reg)
-	reg.Send(k)
-}
-
 // remove removes a session that is closed, and gives its slot to others.
 func (r *registry) remove(reg *table.Registration) {
 	r.lists.Catalogue.Closed(&reg.Lists, time.Now())

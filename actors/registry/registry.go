@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/actors/internal/calls"
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
@@ -16,6 +17,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/interception"
 	"github.com/mcpactor/mcpactor/actors/internal/lists"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/actors/internal/member"
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
 	"github.com/mcpactor/mcpactor/actors/internal/pace"
 	"github.com/mcpactor/mcpactor/actors/internal/refusal"
@@ -27,10 +29,6 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
-
-// maxDeadline is how far in the future a deadline can be. Adding to a later one would
-// overflow a [time.Duration].
-const maxDeadline = 10 * 365 * 24 * time.Hour
 
 // registry is the actor that takes the commands, and the parent of all sessions. It
 // spawns one session for each key, and decides which sessions may dial, which are evicted
@@ -47,6 +45,8 @@ type registry struct {
 	refusal *refusal.Refusal
 	lists   *lists.Lists
 	dialing *dialing.Dialing
+	member  *member.Member
+	calls   *calls.Calls
 
 	due           due
 	closings      *closing.Book
@@ -55,7 +55,6 @@ type registry struct {
 	pending       int       // requests to the store: the registry stops after them
 	cancellations *pace.Pace[messages.Key]
 	owners        *owners.Book
-	cluster       protocol.Cluster // whose Owns is nil without a cluster
 	interceptors  *interception.Interceptors
 	inspections   inspection.Book
 	reports       *reports.Reports
@@ -125,9 +124,10 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	})
 	r.table = table.New(of)
 	r.refusal = &refusal.Refusal{Table: r.table, Sessions: &r.gate.Sessions, FailFast: cfg.FailFast, MaxWaitingTotal: cfg.MaxWaitingTotal, Gone: cfg.Post.Gone}
+	r.member = &member.Member{Cfg: cfg, Table: r.table}
 	r.lists = &lists.Lists{
 		Cfg: cfg, Mailbox: m, Table: r.table, Owners: r.owners, Catalogue: catalogue.New(),
-		Do: lists.Do{Owns: r.owns, Publish: r.reports.Publish, Await: r.await},
+		Do: lists.Do{Owns: r.member.Owns, Publish: r.reports.Publish, Await: r.await},
 	}
 	r.dialing = dialing.New(dialing.With{
 		Cfg: cfg, Table: r.table, Gate: r.gate, Lists: r.lists, Reports: r.reports, Alarm: &r.due.Alarm,
@@ -137,10 +137,14 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 			Continue: func(step func() (more bool)) { m.PostUserMessage(&job{step: step}) },
 		},
 	})
+	r.calls = &calls.Calls{With: calls.With{
+		Cfg: cfg, Table: r.table, Refusal: r.refusal, Owners: r.owners, Lists: r.lists, Dialing: r.dialing, Member: r.member, Reports: r.reports,
+		Do: calls.Do{SessionOf: r.sessionOf, ApplyCloses: r.applyPendingCloses, SweepCalls: r.sweepCalls},
+	}}
 	r.cancellations = pace.New[messages.Key](&r.due.Alarm)
 	r.interceptors = interception.New(interception.With{
 		Cfg: cfg, Mailbox: m, Table: r.table, Refusal: r.refusal, Owners: r.owners, Cancellations: r.cancellations, Alarm: &r.due.Alarm,
-		Do: interception.Do{Accept: r.accept, HandBack: r.handBack, Withdraw: r.withdraw, Ended: r.stopIfEmpty},
+		Do: interception.Do{Accept: r.calls.Accept, HandBack: r.calls.HandBack, Withdraw: r.withdraw, Ended: r.stopIfEmpty},
 	})
 	for _, srv := range cfg.Servers {
 		r.table.Servers[srv.Name] = r.dialing.NewServer(srv, cfg.Classes[srv.Name])
@@ -178,16 +182,17 @@ func (r *registry) handle(msg any, from *actor.PID) {
 		r.onCommand(msg, from)
 	case *protocol.ClientCall:
 		if !r.isForeign(msg.Op, from) {
-			r.interceptors.Submit(r.newClientCall(msg, from))
+			r.interceptors.Submit(r.calls.NewOfClient(msg, from))
 		}
 	case *protocol.ResentCall:
 		if !r.isForeign(msg.Op, from) {
-			r.interceptors.Submit(r.newResentCall(msg, from))
+			r.interceptors.Submit(r.calls.NewResent(msg, from))
 		}
 	case *protocol.Reload:
 		r.onReload(msg, from)
 	case *protocol.Cluster:
-		r.onCluster(msg)
+		r.member.Join(*msg)
+		r.member.TellTimeouts(r.closeTime())
 	case *protocol.Release:
 		r.onRelease(msg, from)
 	case *protocol.Stop:
@@ -203,7 +208,7 @@ func (r *registry) onCommand(cmd messages.Command, from *actor.PID) {
 		return
 	}
 	if op, is := cmd.(messages.Operation); is {
-		r.interceptors.Submit(r.newCall(op, from))
+		r.interceptors.Submit(r.calls.New(op, from))
 		return
 	}
 	if f := r.refusal.OfCommand(cmd); f != nil {
@@ -238,7 +243,7 @@ func (r *registry) onCommand(cmd messages.Command, from *actor.PID) {
 func (r *registry) onReport(msg any, from *actor.PID) {
 	switch msg := msg.(type) {
 	case *contract.CallReplied:
-		r.onCallReplied(msg)
+		r.calls.Replied(msg)
 	case *contract.CallReplayed:
 		r.reports.Replayed(msg)
 	case *contract.TaskChanged:
@@ -256,11 +261,11 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 	case *contract.Unheard:
 		r.onUnheard(msg)
 	case *contract.CallsHandedBack:
-		r.onCallsHandedBack(msg)
+		r.calls.HandedBack(msg)
 	case *contract.SessionClosed:
 		r.onSessionClosed(msg)
 	case *contract.CallsTimedOut:
-		r.onCallsTimedOut(msg)
+		r.calls.TimedOut(msg)
 	case *contract.DialAbandoned:
 		r.dialing.Abandoned(table.Of(msg.Of))
 	case *contract.AddressFound:

@@ -53,5 +53,5 @@ func (r *registry) onReload(msg *protocol.Reload, from *actor.PID) {
 	}
 	r.drainAll(closes)
 	r.dialing.EvictIdle()
-	r.tellTimeouts()
+	r.member.TellTimeouts(r.closeTime())
 }

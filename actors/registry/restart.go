@@ -37,10 +37,10 @@ func (r *registry) onRestart(cmd *messages.Restart, from *actor.PID) {
 	limit := limits.DrainTimeout + 2*limits.CloseTimeout + limits.ConnectTimeout
 	op := &contract.Reopen{Header: messages.Header{Key: key, ID: cmd.ID}}
 	k := &contract.Call{Op: op, Key: key, Supervisor: r.cfg.Name, Caller: from, Accepted: time.Now(), Deadline: time.Now().Add(limit), Serial: r.reports.Counters.Calls}
-	if r.handBack(k) {
+	if r.calls.HandBack(k) {
 		return
 	}
-	r.forward(k)
+	r.calls.Forward(k)
 	if pinned {
 		r.gate.Pin(&e.Current.Session, true)
 		r.dialing.Touch(e.Current)

@@ -1,0 +1,68 @@
+// Package member is what a registry knows of the cluster that it is a member of.
+package member
+
+import (
+	"time"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Member asks the node of the cluster, and tells it what it has to know. Without a cluster, the registry owns all keys.
+type Member struct {
+	Cfg   *contract.Config
+	Table *table.Table
+
+	cluster protocol.Cluster // whose Owns is nil without a cluster
+}
+
+// Join replaces the cluster.
+func (m *Member) Join(cluster protocol.Cluster) { m.cluster = cluster }
+
+// TellTimeouts tells the node the timeouts of the servers, and how long a close command takes.
+func (m *Member) TellTimeouts(closing time.Duration) {
+	if m.cluster.HandBack == nil {
+		return
+	}
+	t := &protocol.Timeouts{Calls: make(map[string]time.Duration, len(m.Table.Servers)), Call: m.Table.Common().CallTimeout, Close: closing}
+	for name, srv := range m.Table.Servers {
+		t.Calls[name] = srv.Resolved.CallTimeout
+		t.Connect = max(t.Connect, srv.Resolved.ConnectTimeout)
+	}
+	m.Cfg.Post.Send(m.cluster.HandBack, t)
+}
+
+// Owns reports whether this member owns a key.
+func (m *Member) Owns(key messages.Key) bool { return m.cluster.Owns == nil || m.cluster.Owns(key) }
+
+// IsFor reports whether a call is for this member: another one may own its key, or be asked for a list.
+func (m *Member) IsFor(k *contract.Call) bool { return k.List == (messages.Key{}) && m.Owns(k.Key) }
+
+// HandBack sends a call that is for another member to the cluster. It has left the registry then.
+func (m *Member) HandBack(k *contract.Call) {
+	h := *k.Op.Head()
+	h.Key, h.Deadline = k.Key, k.Deadline
+	back := &protocol.HandedBack{Op: messages.With(k.Op, h), Caller: k.Caller, Values: k.Values, Intercepted: k.Intercepted, List: k.List, Runs: k.Runs}
+	if k.Lost != nil {
+		back.MayHaveRun, back.Detail = true, k.Lost.ForCaller()
+	}
+	m.Cfg.Post.Send(m.cluster.HandBack, back)
+}
+
+// Withdraw cancels a call that was handed back, if it was.
+func (m *Member) Withdraw(k *contract.Call) {
+	if !m.Owns(k.Key) && k.Op.RequestID() != "" {
+		m.Cfg.Post.Send(m.cluster.HandBack, &protocol.Withdrawn{Cancel: &messages.Cancel{Key: k.Key, ID: k.Op.RequestID()}})
+	}
+}
+
+// Describe adds the member to a snapshot whose sessions were counted.
+func (m *Member) Describe(snap *messages.Snapshot) {
+	if m.cluster.Self != nil {
+		self := m.cluster.Self()
+		self.Sessions, self.Open, self.Cap = snap.Total, snap.Open, snap.Cap
+		snap.Members = []messages.MemberSnapshot{self}
+	}
+}

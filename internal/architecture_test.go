@@ -30,7 +30,7 @@ var circles = map[string]int{
 	"actors/internal/catalogue": 3,
 	"actors/internal/contract":  7,
 	"actors/internal/session":   18,
-	"actors/registry":           32,
+	"actors/registry":           18,
 	"cluster":                   6,
 	"cluster/internal/mesh":     4,
 	"cluster/internal/node":     24,
@@ -123,7 +123,7 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/inspection", "messages actors/internal/admission actors/internal/contract actors/internal/table"},
 	{"actors/internal/closing", "messages actors/internal/alarm actors/internal/contract actors/internal/ring actors/internal/table"},
 	{"actors/internal/owners", "messages actors/internal/contract actors/internal/ring"},
-	{"actors/internal/reports", "actors mcpbridge messages actors/internal/contract actors/internal/table"},
+	{"actors/internal/reports", "actors mcpbridge messages internal/relay actors/internal/contract actors/internal/table"},
 	{"actors/internal/refusal", "messages actors/internal/admission actors/internal/contract actors/internal/table"},
 	{"actors/internal/interception", "actors messages internal/caller internal/protocol actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
 		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/ring actors/internal/table"},

@@ -171,7 +171,7 @@ var directedMutations = []directedMutation{
 		{"mcpbridge/internal/redact/text.go", "blackOut(visible.Line(strings.ToValidUTF8(text, \"�\")), secrets))", "visible.Line(strings.ToValidUTF8(text, \"�\")))"},
 	}}},
 	{12, "./tests", "TestNothingSecretIsLogged", mutation{"arguments are logged", []change{
-		{"actors/internal/reports/log.go", "contract.About(e, k.Key, k.Generation)", "contract.About(e.Interface(\"params\", k.Op), k.Key, k.Generation)"},
+		{"actors/internal/reports/reports.go", "contract.About(e, k.Key, k.Generation)", "contract.About(e.Interface(\"params\", k.Op), k.Key, k.Generation)"},
 	}}},
 	{0, "./tests", "TestServerThatFlapsIsDialedABoundedNumberOfTimes", mutation{"a session that was lost restarts at once", []change{
 		{"supervisor/strategy.go", "Delay: max(jittered, asked), Attempt", "Delay: min(jittered, asked), Attempt"},

@@ -37,13 +37,6 @@ type Do struct {
 	Continue func(step func() (more bool)) // does the first step with another message
 }
 
-// New returns dialing without sessions.
-func New(with With) *Dialing {
-	d := &Dialing{With: with, controls: map[*contract.ControlWanted]*admission.Control{}}
-	d.gateDue.Of, d.idleDue.Of = d.onGateDue, d.EvictIdle
-	return d
-}
-
 // minKeysWithoutSlot is how many sessions without a slot are kept in any case.
 const minKeysWithoutSlot = 1024
 

@@ -12,6 +12,13 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
+// New returns dialing without sessions.
+func New(with With) *Dialing {
+	d := &Dialing{With: with, controls: map[*contract.ControlWanted]*admission.Control{}}
+	d.gateDue.Of, d.idleDue.Of = d.onGateDue, d.EvictIdle
+	return d
+}
+
 // Opened notes that a session has a connection.
 func (d *Dialing) Opened(msg *contract.Opened) {
 	reg := table.Of(msg.Of)
@@ -130,37 +137,6 @@ func (d *Dialing) decide(reg *table.Registration, f *actors.Fault, now time.Time
 		reg.Decider = d.Cfg.Strategy.Decider(reg.Key)
 	}
 	return reg.Decider.Decide(f, now)
-}
-
-// ServerUp notes that a server has answered a session.
-func (d *Dialing) ServerUp(reg *table.Registration) {
-	now := time.Now()
-	if ep := reg.Place.Endpoint; ep.Down || ep.SeenAt.IsZero() {
-		d.Reports.ServerUp(reg, now)
-	}
-	d.Gate.Up(&reg.Session, now)
-}
-
-// sendServerDownToAll fails the waiting calls of all sessions that are queued for an
-// endpoint.
-func (d *Dialing) sendServerDownToAll(ep *admission.Endpoint) {
-	all := d.Table.Cursor(func(server string) bool {
-		srv := d.Table.Servers[server]
-		return srv != nil && (srv.Turns.Home.Endpoint == ep || srv.PerKey != nil)
-	})
-	tell := func(reg *table.Registration) {
-		if reg.Queued() && reg.Place.Endpoint == ep && ep.Down {
-			d.sendServerDown(reg)
-		}
-	}
-	d.Do.Steps(func() bool { return all.Step(tell) })
-}
-
-// sendServerDown fails the waiting calls of a session that is queued for a server that is
-// down.
-func (d *Dialing) sendServerDown(reg *table.Registration) {
-	ep := reg.Place.Endpoint
-	reg.Send(&contract.ServerDown{Cause: reg.CauseOf(ep), RetryAt: ep.Next})
 }
 
 // ForgetFaults forgets the faults of a session. If it waits for the end of its backoff, it

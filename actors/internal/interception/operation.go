@@ -290,3 +290,34 @@ func AskedList(ctx context.Context) messages.Key {
 	}
 	return messages.Key{}
 }
+
+// Messages of the goroutines of interceptors to the registry.
+type (
+	// passedOn brings a call that interceptors have passed on.
+	passedOn struct {
+		of   *operation
+		call *contract.Call
+	}
+	// withdrawn cancels a call that was passed on.
+	withdrawn struct{ call *contract.Call }
+	// intercepted brings the reply that interceptors returned. own is true for a failure
+	// that an interceptor made, perhaps after the operation had run.
+	intercepted struct {
+		of    *operation
+		reply messages.Reply
+		own   bool
+	}
+)
+
+// About returns the id of the call.
+func (m *passedOn) About() string { return m.call.Op.RequestID() }
+
+// About returns the id of the call.
+func (m *withdrawn) About() string { return m.call.Op.RequestID() }
+
+// About returns the id of the operation.
+func (m *intercepted) About() string { return m.of.Op.RequestID() }
+
+// overtime is how long interceptors have, after the deadline or after a cancellation, to
+// return the outcome of the operation.
+const overtime = 500 * time.Millisecond

@@ -1,18 +1,15 @@
 package reports
 
 import (
-	"time"
-
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
-	"github.com/mcpactor/mcpactor/actors/internal/table"
+	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // logEvent writes the line of an event. Each event has one.
-func (r *Reports) logEvent(event messages.Event) {
-	log := r.cfg.Logger
+func logEvent(log *relay.Logger, event messages.Event) {
 	if log.GetLevel() == zerolog.Disabled {
 		return
 	}
@@ -48,26 +45,5 @@ func (r *Reports) logEvent(event messages.Event) {
 	case *messages.OwnerTerminated:
 		contract.Number(contract.Number(log.Info().Str("owner", e.Owner), "scopes", len(e.Scopes)), "cancelled", e.Cancelled).
 			Msg("owner terminated")
-	}
-}
-
-// Answered writes that a call has its reply. The code is empty for a result.
-func (r *Reports) Answered(k *contract.Call, code messages.Code) {
-	if e := r.cfg.Logger.Debug(); e != nil {
-		contract.Text(contract.About(e, k.Key, k.Generation), "op", k.Op.Method())
-		contract.Text(contract.Text(e, "target", messages.TargetOf(k.Op)), "code", string(code))
-		contract.Span(contract.Number(e, "attempt", k.Runs), "elapsed", time.Since(k.Accepted)).Msg("call answered")
-	}
-}
-
-// ServerUp writes that a server is up. A place that PerKey has led to has a line only if
-// it was down: it may be the place of one key.
-func (r *Reports) ServerUp(reg *table.Registration, now time.Time) {
-	srv, ep := reg.Server, reg.Place.Endpoint
-	switch {
-	case ep.Down:
-		contract.Span(r.cfg.Logger.Info().Str("server", srv.Name), "elapsed", now.Sub(ep.Since)).Msg("server is up again")
-	case reg.Place.IsHome():
-		r.cfg.Logger.Info().Str("server", srv.Name).Msg("server is up")
 	}
 }

@@ -23,7 +23,7 @@ func New(cfg *contract.Config) *Reports { return &Reports{cfg: cfg} }
 
 // Publish logs and publishes an event.
 func (r *Reports) Publish(event messages.Event) {
-	r.logEvent(event)
+	logEvent(r.cfg.Logger, event)
 	r.cfg.Events.Put(event)
 }
 
@@ -105,4 +105,25 @@ func (r *Reports) Replayed(msg *contract.CallReplayed) {
 // TaskChanged reports the status of the task of a call.
 func (r *Reports) TaskChanged(msg *contract.TaskChanged) {
 	r.Publish(&messages.TaskChanged{Stamp: r.stamp(table.Of(msg.Of)), Operation: messages.RefTo(msg.Op), Status: string(msg.Task.Status), Message: msg.Task.Message})
+}
+
+// Answered writes that a call has its reply. The code is empty for a result.
+func (r *Reports) Answered(k *contract.Call, code messages.Code) {
+	if e := r.cfg.Logger.Debug(); e != nil {
+		contract.Text(contract.About(e, k.Key, k.Generation), "op", k.Op.Method())
+		contract.Text(contract.Text(e, "target", messages.TargetOf(k.Op)), "code", string(code))
+		contract.Span(contract.Number(e, "attempt", k.Runs), "elapsed", time.Since(k.Accepted)).Msg("call answered")
+	}
+}
+
+// ServerUp writes that a server is up. A place that PerKey has led to has a line only if
+// it was down: it may be the place of one key.
+func (r *Reports) ServerUp(reg *table.Registration, now time.Time) {
+	srv, ep := reg.Server, reg.Place.Endpoint
+	switch {
+	case ep.Down:
+		contract.Span(r.cfg.Logger.Info().Str("server", srv.Name), "elapsed", now.Sub(ep.Since)).Msg("server is up again")
+	case reg.Place.IsHome():
+		r.cfg.Logger.Info().Str("server", srv.Name).Msg("server is up")
+	}
 }

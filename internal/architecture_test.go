@@ -134,9 +134,13 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/member", "messages internal/protocol actors/internal/contract actors/internal/table"},
 	{"actors/internal/calls", "mcpbridge messages internal/protocol actors/internal/contract actors/internal/dialing actors/internal/lists actors/internal/member " +
 		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/table"},
+	{"actors/internal/sessions", "mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/closing actors/internal/contract actors/internal/dialing " +
+		"actors/internal/lists actors/internal/mailbox actors/internal/owners actors/internal/session actors/internal/table"},
+	{"actors/internal/closer", "mcpbridge messages internal/protocol actors/internal/alarm actors/internal/closing actors/internal/contract actors/internal/member " +
+		"actors/internal/sessions actors/internal/table"},
 	{"actors/registry", "actors mcpbridge messages internal/caller internal/dispatch internal/door internal/protocol internal/relay " +
 		"actors/internal/admission actors/internal/alarm actors/internal/catalogue actors/internal/contract actors/internal/mailbox " +
-		"actors/internal/calls actors/internal/closing actors/internal/dialing actors/internal/inspection actors/internal/interception actors/internal/lists actors/internal/member actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/ring actors/internal/session actors/internal/table"},
+		"actors/internal/calls actors/internal/closer actors/internal/closing actors/internal/dialing actors/internal/inspection actors/internal/interception actors/internal/lists actors/internal/member actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/ring actors/internal/session actors/internal/sessions actors/internal/table"},
 
 	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/caller internal/protocol internal/relay internal/schemas internal/storelimit"},
 	{"supervisor/debug supervisor/health", "messages supervisor internal/visible"},

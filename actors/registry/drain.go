@@ -7,39 +7,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
-	"github.com/mcpactor/mcpactor/messages"
 )
-
-// drain takes a session out of use and tells it to drain. A session that drains can be
-// told once more, to close sooner.
-func (r *registry) drain(reg *table.Registration, how contract.Drain) {
-	if before := reg.DrainedBy; reg.Draining {
-		switch {
-		case !before.Evict && !before.Leave: // it is closed for good
-			how.Leave = false
-		case before.Leave && !before.Moves: // the registry stops
-			how.Leave = true
-		}
-		if reg.Cleanup || !how.Changes(before) {
-			return
-		}
-	} else {
-		r.takeOutOfUse(reg)
-	}
-	reg.DrainedBy = how
-	reg.TellLimits()
-	reg.Send(&how)
-}
-
-// takeOutOfUse removes a session from its key: the next call of the key gets a new
-// session.
-func (r *registry) takeOutOfUse(reg *table.Registration) {
-	reg.WantsDial = false
-	r.gate.Drain(&reg.Session)
-	r.lists.SetState(reg, messages.StateDraining)
-	r.due.Remove(&reg.Backoff)
-	r.table.TakeOutOfUse(reg)
-}
 
 // onSessionClosed stops the actor of a session that is closed.
 func (r *registry) onSessionClosed(msg *contract.SessionClosed) {
@@ -48,7 +16,7 @@ func (r *registry) onSessionClosed(msg *contract.SessionClosed) {
 		if msg.CleanedUp > 0 {
 			r.dialing.ServerUp(reg)
 		}
-		r.handSettingsOver(msg)
+		r.sessions.HandSettingsOver(msg)
 		r.finishSession(msg)
 	}
 }
@@ -57,12 +25,12 @@ func (r *registry) onSessionClosed(msg *contract.SessionClosed) {
 // owner that has terminated.
 func (r *registry) onTerminated(msg *actor.Terminated) {
 	if strings.HasPrefix(msg.Who.Id, r.self.Id+"/session") {
-		r.children--
+		r.sessions.Children--
 		defer r.stopIfEmpty()
 	}
 	if reg := r.table.WithPID(msg.Who); reg != nil {
 		if !reg.Draining {
-			r.takeOutOfUse(reg)
+			r.sessions.TakeOutOfUse(reg)
 		}
 		r.finishSession(&contract.SessionClosed{Of: reg, Leftovers: reg.Leftovers})
 	}
@@ -79,24 +47,8 @@ func (r *registry) finishSession(msg *contract.SessionClosed) {
 		closed++
 	}
 	r.reports.Closed(reg, msg)
-	if r.cfg.Store != nil && !reg.WasOpen && !reg.Cleanup && !reg.DrainedBy.Leave {
-		r.closeRecord(reg)
-	}
-	r.remove(reg)
-	for _, closes := range r.closings.Closed(reg, closed, left) {
-		r.continueClose(closes)
-	}
+	r.closer.CloseRecord(reg)
+	r.sessions.Remove(reg)
+	r.closer.SessionClosed(reg, closed, left)
 	r.stopIfEmpty()
-}
-
-// closeRecord has the MCP session in the store closed of a key whose session was closed or restarted before it could
-// resume it.
-func (r *registry) closeRecord(reg *table.Registration) {
-	if closes := r.closings.ForRecord(reg); closes != nil {
-		r.cleanUp(closes, reg.Key)
-		return
-	}
-	if reg.DrainedBy.Restart && !reg.DrainedBy.Moves && r.member.Owns(reg.Key) {
-		r.startCleanup(reg.Key, nil, false)
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/calls"
+	"github.com/mcpactor/mcpactor/actors/internal/closer"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
@@ -75,7 +76,7 @@ func (r *registry) ownerEnds(end *ownerEnd) {
 	}
 	if end.closes != nil {
 		end.closes.Scopes = false
-		r.continueClose(end.closes)
+		r.closer.Continue(end.closes)
 	}
 }
 
@@ -98,7 +99,7 @@ func (r *registry) endScope(end *ownerEnd, scope string) {
 	}
 	if end.closes == nil {
 		match := func(k messages.Key) bool { return end.Owned(k.Scope) }
-		end.closes = r.beginClose("", nil, selection{match: match, servers: noServer}, contract.Drain{})
+		end.closes = r.closer.Begin("", nil, closer.Selection{Match: match, Servers: closer.NoServer}, contract.Drain{})
 		end.closes.Scopes, end.closes.UpTo = true, end.last
 		if all := end.Scopes(); all != nil {
 			r.closings.Narrow(end.closes, all...)
@@ -106,7 +107,7 @@ func (r *registry) endScope(end *ownerEnd, scope string) {
 	}
 	for _, reg := range r.table.OfScope(scope) {
 		if reg.Serial <= end.closes.UpTo {
-			r.drainFor(end.closes, reg)
+			r.closer.Drain(end.closes, reg)
 		}
 	}
 }

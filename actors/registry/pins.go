@@ -10,7 +10,7 @@ import (
 // actor that has no connection, so that the pin ends with that actor in any case.
 func (r *registry) onPin(cmd *messages.Pin, from *actor.PID) {
 	key := cmd.Key.Normal()
-	r.applyPendingCloses(key)
+	r.closer.Apply(key)
 	reg := r.table.Current(key)
 	switch {
 	case cmd.Release && reg != nil && reg.Pinned:
@@ -24,7 +24,7 @@ func (r *registry) onPin(cmd *messages.Pin, from *actor.PID) {
 			r.respond(from, f)
 			return
 		}
-		reg = r.sessionOf(key)
+		reg = r.sessions.Current(key)
 		r.gate.Pin(&reg.Session, true)
 		r.dialing.Touch(reg)
 	}

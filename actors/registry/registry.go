@@ -10,6 +10,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/calls"
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
+	"github.com/mcpactor/mcpactor/actors/internal/closer"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/dialing"
@@ -22,6 +23,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/pace"
 	"github.com/mcpactor/mcpactor/actors/internal/refusal"
 	"github.com/mcpactor/mcpactor/actors/internal/reports"
+	"github.com/mcpactor/mcpactor/actors/internal/sessions"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/door"
@@ -39,18 +41,19 @@ import (
 // The registry never blocks. It recovers from its own panics and logs them, because a
 // restart would lose all sessions.
 type registry struct {
-	cfg     *contract.Config
-	table   *table.Table
-	gate    *admission.Gate
-	refusal *refusal.Refusal
-	lists   *lists.Lists
-	dialing *dialing.Dialing
-	member  *member.Member
-	calls   *calls.Calls
+	cfg      *contract.Config
+	table    *table.Table
+	gate     *admission.Gate
+	refusal  *refusal.Refusal
+	lists    *lists.Lists
+	dialing  *dialing.Dialing
+	member   *member.Member
+	calls    *calls.Calls
+	sessions *sessions.Sessions
+	closer   *closer.Closer
 
 	due           due
 	closings      *closing.Book
-	children      int       // session actors whose end is not known
 	nextSweep     time.Time // of durable calls in the store
 	pending       int       // requests to the store: the registry stops after them
 	cancellations *pace.Pace[messages.Key]
@@ -62,8 +65,7 @@ type registry struct {
 	unknownTypes  map[string]bool  // types of unknown messages that were logged
 	mailbox       *mailbox.Mailbox // of this actor
 	self          *actor.PID
-	spawn         func(*actor.Props) *actor.PID // spawns a session as a child
-	running       *job                          // whose step this is, or nil
+	running       *job // whose step this is, or nil
 }
 
 // Start spawns a registry and returns the PID that takes all commands, [protocol.Reload], [protocol.Stop] and the
@@ -129,17 +131,25 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 		Cfg: cfg, Mailbox: m, Table: r.table, Owners: r.owners, Catalogue: catalogue.New(),
 		Do: lists.Do{Owns: r.member.Owns, Publish: r.reports.Publish, Await: r.await},
 	}
+	steps := func(step func() (more bool)) { r.do(&job{step: step}) }
+	proceed := func(step func() (more bool)) { m.PostUserMessage(&job{step: step}) }
 	r.dialing = dialing.New(dialing.With{
 		Cfg: cfg, Table: r.table, Gate: r.gate, Lists: r.lists, Reports: r.reports, Alarm: &r.due.Alarm,
 		Do: dialing.Do{
-			Evict:    func(reg *table.Registration) { r.drain(reg, contract.Drain{Evict: true}) },
-			Steps:    func(step func() (more bool)) { r.do(&job{step: step}) },
-			Continue: func(step func() (more bool)) { m.PostUserMessage(&job{step: step}) },
+			Evict: func(reg *table.Registration) { r.sessions.Drain(reg, contract.Drain{Evict: true}) },
+			Steps: steps, Continue: proceed,
 		},
 	})
+	r.sessions = &sessions.Sessions{With: sessions.With{
+		Cfg: cfg, Mailbox: m, Table: r.table, Gate: r.gate, Lists: r.lists, Dialing: r.dialing, Owners: r.owners, Closings: r.closings, Alarm: &r.due.Alarm,
+	}}
+	r.closer = &closer.Closer{
+		Cfg: cfg, Table: r.table, Book: r.closings, Sessions: r.sessions, Member: r.member, Alarm: &r.due.Alarm,
+		Do: closer.Do{Reply: r.respond, Steps: steps, Continue: proceed, Await: r.await, Ended: r.stopIfEmpty},
+	}
 	r.calls = &calls.Calls{With: calls.With{
 		Cfg: cfg, Table: r.table, Refusal: r.refusal, Owners: r.owners, Lists: r.lists, Dialing: r.dialing, Member: r.member, Reports: r.reports,
-		Do: calls.Do{SessionOf: r.sessionOf, ApplyCloses: r.applyPendingCloses, SweepCalls: r.sweepCalls},
+		Do: calls.Do{SessionOf: r.sessions.Current, ApplyCloses: r.closer.Apply, SweepCalls: r.sweepCalls},
 	}}
 	r.cancellations = pace.New[messages.Key](&r.due.Alarm)
 	r.interceptors = interception.New(interception.With{
@@ -164,7 +174,7 @@ func (r *registry) Receive(c actor.Context) {
 
 // onStarted notes what only the context of the actor knows.
 func (r *registry) onStarted(c actor.Context) {
-	r.self, r.spawn = c.Self(), func(props *actor.Props) *actor.PID { return c.SpawnPrefix(props, "session") }
+	r.self, r.sessions.Spawn = c.Self(), func(props *actor.Props) *actor.PID { return c.SpawnPrefix(props, "session") }
 	r.interceptors.Start(c.ActorSystem(), r.lists.Lister)
 }
 
@@ -192,9 +202,9 @@ func (r *registry) handle(msg any, from *actor.PID) {
 		r.onReload(msg, from)
 	case *protocol.Cluster:
 		r.member.Join(*msg)
-		r.member.TellTimeouts(r.closeTime())
+		r.member.TellTimeouts(r.closer.Time())
 	case *protocol.Release:
-		r.onRelease(msg, from)
+		r.closer.Release(msg, from)
 	case *protocol.Stop:
 		r.onStop()
 	default:
@@ -235,7 +245,7 @@ func (r *registry) onCommand(cmd messages.Command, from *actor.PID) {
 	case *messages.Inspect:
 		r.onInspect(cmd, from)
 	case *messages.CloseSession, *messages.CloseScope, *messages.CloseMatching, *messages.CloseServer, *messages.CloseAll:
-		r.onClose(cmd, from)
+		r.closer.Close(cmd, from)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
-	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -22,12 +21,12 @@ func (r *registry) onRestart(cmd *messages.Restart, from *actor.PID) {
 	}
 	how := contract.Drain{Evict: true, Restart: true}
 	for _, reg := range e.Draining {
-		r.drain(reg, how)
+		r.sessions.Drain(reg, how)
 	}
 	pinned := false
 	if e.Current != nil && !e.WaitsFor(e.Current) {
 		pinned = e.Current.Pinned
-		r.drain(e.Current, how)
+		r.sessions.Drain(e.Current, how)
 	}
 	limits := r.table.Limits(key.Server)
 	if most := limits.MaxInFlight + limits.MaxWaiting; e.Current != nil && e.Current.Outstanding >= most {
@@ -44,17 +43,5 @@ func (r *registry) onRestart(cmd *messages.Restart, from *actor.PID) {
 	if pinned {
 		r.gate.Pin(&e.Current.Session, true)
 		r.dialing.Touch(e.Current)
-	}
-}
-
-// handSettingsOver gives the settings and the tail of a session that was restarted to the next session
-// of the key, which has not dialed yet.
-func (r *registry) handSettingsOver(msg *contract.SessionClosed) {
-	e, tail := r.table.Entry(table.Of(msg.Of).Key), msg.Tail
-	if e.Current != nil && e.Current.TailSet {
-		tail = nil
-	}
-	if e.Current != nil && (!msg.Settings.Empty() || tail != nil) {
-		e.Current.Send(&contract.AdoptSettings{Settings: msg.Settings, Tail: tail})
 	}
 }

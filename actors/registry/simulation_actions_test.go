@@ -266,7 +266,7 @@ func (s *simulation) close() {
 		cmd = &messages.CloseAll{ID: id, Now: now}
 	}
 	to := s.supervisorFor(key)
-	s.send(to, cmd, id, to.registry.closeTime()+time.Second, nil)
+	s.send(to, cmd, id, to.registry.closer.Time()+time.Second, nil)
 }
 
 // pin pins the session of a key, or ends that.
@@ -357,7 +357,7 @@ func (s *simulation) reload() {
 	s.world.servers = servers // of processes that start from now on
 	for _, p := range s.living() {
 		reload := NewReload(list, p.cfg.Capabilities, func() { p.servers = servers })
-		s.send(p, reload, "reload "+s.nextID(), p.registry.closeTime()+time.Second, nil)
+		s.send(p, reload, "reload "+s.nextID(), p.registry.closer.Time()+time.Second, nil)
 	}
 }
 

@@ -61,7 +61,7 @@ func (s *simulation) move(scope string, leave bool) {
 	delete(s.owners.of, scope)
 	s.owners.moving[scope], s.owners.leaves[scope] = from, leave
 	release := &protocol.Release{Match: func(key messages.Key) bool { return key.Scope == scope }, Leave: leave, Now: s.N(4) == 1}
-	s.send(from, release, "release "+s.nextID(), from.registry.closeTime()+time.Second, func(any) {
+	s.send(from, release, "release "+s.nextID(), from.registry.closer.Time()+time.Second, func(any) {
 		if s.owners.moving[scope] != from {
 			return
 		}
@@ -219,7 +219,7 @@ func (r *router) lose(p *supervisor) {
 // leave waits for the calls that a process has handed to others, for as long as its sessions have to close. It ends those
 // that are left: the caller has its reply, and who has the call cancels it.
 func (r *router) leave(p *supervisor) {
-	ctx, cancel := context.WithTimeout(context.Background(), p.registry.closeTime())
+	ctx, cancel := context.WithTimeout(context.Background(), p.registry.closer.Time())
 	defer cancel()
 	waits := func(x *resent) bool { return x.from == p }
 	p.work(ctx, "leaves", func() bool { return ctx.Err() != nil || !slices.ContainsFunc(r.resent, waits) })

@@ -13,7 +13,7 @@ func (r *registry) onStop() {
 	if !r.table.Stopping {
 		r.interceptors.Stop()
 		r.table.Stopping = true
-		r.drainAll(r.beginClose("", nil, selection{match: anyKey, servers: anyServer}, contract.Drain{Leave: r.cfg.LeaveOpen}))
+		r.closer.CloseAll(contract.Drain{Leave: r.cfg.LeaveOpen})
 		r.stopIfEmpty()
 	}
 }
@@ -21,7 +21,7 @@ func (r *registry) onStop() {
 // stopIfEmpty stops a registry that was told to stop, when nothing is left to wait for. Proto.Actor would
 // publish a dead letter for each child that has stopped, and whose end it has not noted.
 func (r *registry) stopIfEmpty() {
-	if r.table.Stopping && !r.finished && r.children+r.table.Sessions()+r.closings.Count()+r.interceptors.Count()+r.pending == 0 {
+	if r.table.Stopping && !r.finished && r.sessions.Children+r.table.Sessions()+r.closings.Count()+r.interceptors.Count()+r.pending == 0 {
 		r.finished = true
 		r.mailbox.PostSystemMessage(&actor.Stop{})
 	}
@@ -35,7 +35,7 @@ func (r *registry) onStopped() {
 	r.due.stop()
 	r.owners.Clear()
 	for closes := range r.closings.All() {
-		r.onCloseDue(closes)
+		r.closer.GiveUp(closes)
 	}
 	r.failInspections(messages.CodeClosed, protocol.Stopped)
 	r.mailbox.Close(func(message any) {

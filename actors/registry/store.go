@@ -2,10 +2,8 @@ package registry
 
 import (
 	"context"
-	"slices"
 	"time"
 
-	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -25,26 +23,6 @@ func (r *registry) onReturned(msg *returned) {
 	r.pending--
 	msg.then()
 	r.stopIfEmpty()
-}
-
-// listStore asks the store for its keys that match a close command.
-func (r *registry) listStore(closes *closing.Command) {
-	r.await(func() (then func()) {
-		var keys []messages.Key
-		contract.KeyStore{Cfg: r.cfg}.Try("list", func(ctx context.Context) error {
-			all, err := r.cfg.Store.Keys(ctx)
-			if err == nil {
-				keys = slices.DeleteFunc(all, func(key messages.Key) bool {
-					return !closes.Match(key) || mcpbridge.IsListKey(key) || mcpbridge.IsCallKey(key)
-				})
-			}
-			return err
-		})
-		return func() {
-			r.closings.Listed(closes, keys)
-			r.continueClose(closes)
-		}
-	})
 }
 
 // sweepEvery is how often the store is asked for durable calls that nobody asks for any more, as long as there are durable

@@ -18,9 +18,9 @@ func (r *registry) onTail(cmd *messages.Tail, from *actor.PID) {
 		r.respond(from, messages.NewFailure(cmd, messages.CodeInvalid, fmt.Sprintf("key.server: %q has no command, and so no stderr", table.Truncated(key.Server))))
 		return
 	}
-	r.applyPendingCloses(key)
+	r.closer.Apply(key)
 	if cmd.Subscriber != nil {
-		r.sessionOf(key)
+		r.sessions.Current(key)
 	}
 	if e := r.table.Entry(key); e != nil {
 		for _, reg := range e.Draining {

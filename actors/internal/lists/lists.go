@@ -176,6 +176,9 @@ func (l *Lists) Separate(scope string, bind *messages.Bind) {
 	l.Catalogue.Separate(time.Now(), scope, sessions...)
 }
 
+// Closed notes that a session is closed.
+func (l *Lists) Closed(reg *table.Registration) { l.Catalogue.Closed(&reg.Lists, time.Now()) }
+
 // RootsSet notes that a scope has set what the server of one of its sessions may list by.
 func (l *Lists) RootsSet(reg *table.Registration) {
 	reg.OwnLists = true

@@ -1,0 +1,149 @@
+// Package sessions spawns the actors of sessions, tells them to drain, and removes those that have ended.
+package sessions
+
+import (
+	"context"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/actors/internal/alarm"
+	"github.com/mcpactor/mcpactor/actors/internal/closing"
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/dialing"
+	"github.com/mcpactor/mcpactor/actors/internal/lists"
+	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/actors/internal/owners"
+	"github.com/mcpactor/mcpactor/actors/internal/session"
+	"github.com/mcpactor/mcpactor/actors/internal/table"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Sessions is used by the actor of the registry only.
+type Sessions struct {
+	With
+	// Spawn spawns an actor as a child of the registry. It is set when that has started.
+	Spawn func(*actor.Props) *actor.PID
+	// Children is how many actors were spawned whose end is not known.
+	Children int
+}
+
+// With is what sessions need.
+type With struct {
+	Cfg      *contract.Config
+	Mailbox  *mailbox.Mailbox // of the registry
+	Table    *table.Table
+	Gate     *admission.Gate
+	Lists    *lists.Lists
+	Dialing  *dialing.Dialing
+	Owners   *owners.Book
+	Closings *closing.Book
+	Alarm    *alarm.Alarm[func()]
+}
+
+// Current returns the current session of a key. If there is none, it spawns its actor, which
+// does not dial.
+func (s *Sessions) Current(key messages.Key) *table.Registration {
+	e := s.Table.Ensure(key)
+	if e.Current != nil {
+		return e.Current
+	}
+	reg := &table.Registration{Key: key, Server: s.Table.Servers[key.Server]}
+	s.start(reg, s.Table.JoinTenant(reg), session.Spec{
+		Generation: e.Generation, Floor: s.Table.Generations.Floor, NoResume: e.ClosesRecord(), Leftovers: s.Closings.Leftovers.SessionIDs(key),
+	})
+	s.Lists.SetState(reg, messages.StateWaiting)
+	e.Current = reg
+	return reg
+}
+
+// CleanUp spawns a session actor that closes leftovers of a key, and the MCP session in the store unless that is to
+// be left. The next session of the key waits for it.
+func (s *Sessions) CleanUp(key messages.Key, left []contract.Leftover, leave bool) *table.Registration {
+	e := s.Table.Ensure(key)
+	srv := s.Table.Servers[key.Server]
+	if srv == nil {
+		srv = s.Dialing.NewServer(mcpbridge.Server{Name: key.Server}, "")
+	}
+	reg := &table.Registration{Key: key, Server: srv, Session: admission.Session{Draining: true, Cleanup: true}, DrainedBy: contract.Drain{Leave: leave}, Leftovers: left}
+	s.start(reg, nil, session.Spec{Generation: e.Generation, Cleanup: &session.Cleanup{Leftovers: left, Leave: leave}})
+	if s.Table.Servers[key.Server] != srv {
+		s.Gate.Remove(srv.Turns) // when this session has left
+	}
+	s.Lists.SetState(reg, messages.StateDraining)
+	e.Draining = append(e.Draining, reg)
+	return reg
+}
+
+// start spawns the actor of a session.
+func (s *Sessions) start(reg *table.Registration, tenant *admission.Tenant, spec session.Spec) {
+	reg.Limits = reg.Server.Resolved
+	reg.Of = reg
+	reg.Backoff.Of = func() { s.Dialing.Advance(reg) }
+	s.Gate.Join(&reg.Session, reg.Server.Turns, tenant)
+	spec.Config, spec.Key, spec.Server, spec.Limits = s.Cfg, reg.Key, &reg.Server.Server, reg.Limits
+	spec.Registry, spec.Registration, spec.Bind = s.Mailbox, reg, s.Owners.Binding(reg.Key.Scope)
+	life, end := context.WithCancelCause(context.Background())
+	spec.Life, reg.EndLife = life, func() { end(contract.ErrLifeOver) }
+	var props *actor.Props
+	props, reg.Mailbox = session.Props(spec)
+	reg.PID = s.Spawn(props)
+	s.Children++
+	s.Table.Add(reg)
+}
+
+// Drain takes a session out of use and tells it to drain. A session that drains can be
+// told once more, to close sooner.
+func (s *Sessions) Drain(reg *table.Registration, how contract.Drain) {
+	if before := reg.DrainedBy; reg.Draining {
+		switch {
+		case !before.Evict && !before.Leave: // it is closed for good
+			how.Leave = false
+		case before.Leave && !before.Moves: // the registry stops
+			how.Leave = true
+		}
+		if reg.Cleanup || !how.Changes(before) {
+			return
+		}
+	} else {
+		s.TakeOutOfUse(reg)
+	}
+	reg.DrainedBy = how
+	reg.TellLimits()
+	reg.Send(&how)
+}
+
+// TakeOutOfUse removes a session from its key: the next call of the key gets a new
+// session.
+func (s *Sessions) TakeOutOfUse(reg *table.Registration) {
+	reg.WantsDial = false
+	s.Gate.Drain(&reg.Session)
+	s.Lists.SetState(reg, messages.StateDraining)
+	s.Alarm.Remove(&reg.Backoff)
+	s.Table.TakeOutOfUse(reg)
+}
+
+// Remove removes a session that is closed, and gives its slot to others.
+func (s *Sessions) Remove(reg *table.Registration) {
+	s.Lists.Closed(reg)
+	reg.WantsDial = false
+	s.Alarm.Remove(&reg.Backoff)
+	waited := s.Table.Remove(reg)
+	s.Gate.Leave(&reg.Session)
+	for _, other := range waited { // one that closes leftovers waits for its predecessor
+		s.Dialing.Advance(other)
+	}
+}
+
+// HandSettingsOver gives the settings and the tail of a session that was restarted to the next session
+// of the key, which has not dialed yet.
+func (s *Sessions) HandSettingsOver(msg *contract.SessionClosed) {
+	e, tail := s.Table.Entry(table.Of(msg.Of).Key), msg.Tail
+	if e.Current != nil && e.Current.TailSet {
+		tail = nil
+	}
+	if e.Current != nil && (!msg.Settings.Empty() || tail != nil) {
+		e.Current.Send(&contract.AdoptSettings{Settings: msg.Settings, Tail: tail})
+	}
+}

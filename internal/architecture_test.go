@@ -30,7 +30,7 @@ var circles = map[string]int{
 	"actors/internal/catalogue": 3,
 	"actors/internal/contract":  7,
 	"actors/internal/session":   18,
-	"actors/registry":           18,
+	"actors/registry":           17,
 	"cluster":                   6,
 	"cluster/internal/mesh":     4,
 	"cluster/internal/node":     24,

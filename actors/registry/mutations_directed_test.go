@@ -25,10 +25,10 @@ var directedMutations = []directedMutation{
 		{"actors/registry/registry.go", "{ protocol.Answer(post, name, message, sender) }", "{ _ = post }"},
 	}}},
 	{1, "./tests", "TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything", mutation{"close commands that are left are not answered", []change{
-		{"actors/registry/stop.go", "		r.onCloseDue(c, closing)\n", "		_ = closing\n"},
+		{"actors/registry/stop.go", "		r.closer.GiveUp(closes)\n", "		_ = closes\n"},
 	}}},
 	{1, "./tests", "TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything", mutation{"what a registry has not read is not answered", []change{
-		{"actors/registry/stop.go", "			r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))\n", "			_ = msg\n"},
+		{"actors/registry/stop.go", "				r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))\n", "				_ = msg\n"},
 	}}},
 	{1, "./tests", "TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything", mutation{"a session that other code stops leaves its connection open", []change{
 		{inDrain, "			go contract.CloseWithin(s.limits.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told\n", "			_ = conn\n"},
@@ -51,7 +51,7 @@ var directedMutations = []directedMutation{
 		{inCalls, "			s.parked.Remove(k)\n			s.reply(c, k, k.Failure(messages.CodeCancelled, msg.Detail))\n", "			s.parked.Remove(k)\n			s.reply(c, k, k.Failure(messages.CodeCancelled, msg.Detail))\n			if s.abortDial != nil {\n				s.abortDial(nil)\n			}\n"},
 	}}},
 	{3, "./tests", "TestManyFirstCallsCauseOneInitialize", mutation{"a call that comes as its session opens gets another one", []change{
-		{"actors/registry/registration.go", "	if e.current != nil {\n		return e.current", "	if e.current != nil && e.current.wasOpen {\n		return e.current"},
+		{"actors/internal/sessions/sessions.go", "	if e.Current != nil {\n		return e.Current", "	if e.Current != nil && e.Current.WasOpen {\n		return e.Current"},
 	}}},
 	{4, "./tests", "TestEveryFormOfExpiryIsRecognised", plantedBug("the dead session is forgotten")},
 	{4, "./tests", "TestEveryFormOfExpiryIsRecognised", plantedBug("each caller has an inquiry of its own")},

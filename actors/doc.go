@@ -18,9 +18,27 @@
 // have no reply yet. What outlives a restart is in its durable state. All other state
 // belongs to the incarnation.
 //
-// Which sessions may dial, and which are evicted for them, is decided by the gate of internal/admission. The
-// registry tells it facts, and carries out what it decides, after each message. The gate knows no actors,
-// so that it is tested against a model.
+// # The rooms of the registry
+//
+// The registry routes messages to its parts. What decides is a pure type, which gets facts, and knows no actors. What acts
+// is a part, which carries out what was decided, in the actor of the registry. Both have packages in internal, and what a package
+// imports is below it here:
+//
+//	registry                                    takes commands and reports, stops, recovers from bugs
+//	calls      closer      interception         accept and cancel calls; close; run interceptors
+//	      sessions                              spawns, drains and removes session actors
+//	dialing    lists       member    reports    dials and evicts; keeps lists; knows the cluster; logs and publishes
+//	                                            — all above act, all below decide —
+//	refusal    closing     owners    inspection why a call cannot run; close commands; who owns what; snapshots
+//	table                                       keys, sessions, states, calls, tenants, servers
+//	admission  catalogue   alarm     pace       slots and permits; lists of scopes; times; turns
+//
+// The gate of internal/admission decides which sessions may dial, and which are evicted for them: the least recently used one
+// that is idle. The registry tells it facts, and carries out what it decides, after each message.
+//
+// An eviction: a session wants to dial (dialing.Wanted) ▶ the gate has no slot for it (Gate.Next: Evict) ▶ dialing tells another
+// session to drain (sessions.Drain) ▶ that is closed (registry.onSessionClosed) ▶ its slot is free (sessions.Remove) ▶ the gate lets
+// the first one dial (Gate.Next: Dial).
 //
 //	caller                  registry                          session               goroutine
 //	  │ operation ──────────▶ │                                  │                      │
@@ -48,8 +66,7 @@
 // has handled this message, so that no message is ever sent to an actor that has stopped. A
 // diagram in internal/session shows the states of a session.
 //
-// An intercepting registry wraps the registry, in the same actor. It runs operations
-// through the interceptors, and gives everything else to the registry.
+// Operations run through the interceptors, if there are any, before the registry accepts them.
 //
 // A list that may come from the catalogue (messages.ListTools.Shared) is such an operation also without
 // interceptors. Its goroutine asks the catalogue of internal/catalogue, which the registry has told about sessions
@@ -78,7 +95,7 @@
 //
 //   - dials, calls, pings and the closing of connections (Config.Async, session.onGrant)
 //   - PerKey and ListClass for the class of a key (lister.run)
-//   - interceptors (intercepting.intercept) and the waiting for a handler's answer (ask)
+//   - interceptors (Interceptors.intercept) and the waiting for a handler's answer (ask)
 //   - requests to the store (KeyStore)
 //
 // # What could call out
@@ -117,18 +134,18 @@
 //
 // The time of a step of the registry does not grow with the number of sessions, scopes, calls or
 // operations. Work on many of them is divided into steps of at most 64 (WalkStep), which other messages
-// pass: a walk through the sessions of a server (walk), a close command, a snapshot (listing), the end of
-// an owner (ownerEnd), the calls that a session hands back or that have waited too long. One snapshot
+// pass (job): what concerns the sessions of a server (table.Cursor), a close command, a snapshot, the end of
+// an owner (owners.End), the calls that a session hands back or that have waited too long. One snapshot
 // is put together at a time. Cancellations are paced, and the keys take turns; one that matches no call
 // is dropped at once. The gate keeps places that PerKey leads to out of turn while they have no permit, until
 // something changes at their endpoint. A call looks at the close commands
-// that may concern its scope, of which there is a bounded number (closings). A step of a session may handle all calls of its key, which MaxInFlight and
+// that may concern its scope, of which there is a bounded number (closing.MaxOfScope). A step of a session may handle all calls of its key, which MaxInFlight and
 // MaxWaiting bound.
 //
 // The catalogue keeps 4,096 lists at most, and is asked in constant time. A snapshot and a reload look at all of them.
 //
 // The notifications of a connection that are on their way to the registry are bounded
-// (MaxOnTheirWay), so are bindings without an owner (maxUnowned), and what waits for one process of a
+// (MaxOnTheirWay), so are bindings without an owner (owners.MaxUnowned), and what waits for one process of a
 // user, which holds a goroutine of its own while it blocks (relay.Post). How many processes a user has,
 // and what callers send, is not bounded: they share the process.
 package actors

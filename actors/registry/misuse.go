@@ -72,4 +72,5 @@ func (r *registry) recoverBug(msg any, from *actor.PID) {
 	case ok:
 		r.respond(from, messages.NewFailure(cmd, messages.CodeInternal, bugDetail))
 	}
+	r.due.wake(r.mailbox) // it may have panicked in what was due
 }

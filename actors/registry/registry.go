@@ -1,15 +1,12 @@
 package registry
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/calls"
-	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/closer"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
@@ -25,10 +22,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/reports"
 	"github.com/mcpactor/mcpactor/actors/internal/sessions"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
-	"github.com/mcpactor/mcpactor/internal/dispatch"
-	"github.com/mcpactor/mcpactor/internal/door"
 	"github.com/mcpactor/mcpactor/internal/protocol"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -41,128 +35,38 @@ import (
 // The registry never blocks. It recovers from its own panics and logs them, because a
 // restart would lose all sessions.
 type registry struct {
-	cfg      *contract.Config
-	table    *table.Table
-	gate     *admission.Gate
-	refusal  *refusal.Refusal
-	lists    *lists.Lists
-	dialing  *dialing.Dialing
-	member   *member.Member
-	calls    *calls.Calls
-	sessions *sessions.Sessions
-	closer   *closer.Closer
+	cfg     *contract.Config
+	mailbox *mailbox.Mailbox // of this actor
+	self    *actor.PID
 
-	due           due
-	closings      *closing.Book
-	nextSweep     time.Time // of durable calls in the store
-	pending       int       // requests to the store: the registry stops after them
-	cancellations *pace.Pace[messages.Key]
-	owners        *owners.Book
+	// What decides.
+	table       *table.Table
+	gate        *admission.Gate
+	refusal     *refusal.Refusal
+	owners      *owners.Book
+	closings    *closing.Book
+	inspections inspection.Book
+
+	// What acts.
+	calls         *calls.Calls
 	interceptors  *interception.Interceptors
-	inspections   inspection.Book
+	dialing       *dialing.Dialing
+	sessions      *sessions.Sessions
+	closer        *closer.Closer
+	lists         *lists.Lists
+	member        *member.Member
 	reports       *reports.Reports
-	finished      bool             // all sessions are closed, and the actor stops
-	unknownTypes  map[string]bool  // types of unknown messages that were logged
-	mailbox       *mailbox.Mailbox // of this actor
-	self          *actor.PID
-	running       *job // whose step this is, or nil
+	due           due
+	cancellations *pace.Pace[messages.Key]
+
+	running      *job            // whose step this is, or nil
+	pending      int             // requests to the store: the registry stops after them
+	nextSweep    time.Time       // of durable calls in the store
+	unknownTypes map[string]bool // types of unknown messages that were logged
+	finished     bool            // all sessions are closed, and the actor stops
 }
 
-// Start spawns a registry and returns the PID that takes all commands, [protocol.Reload], [protocol.Stop] and the
-// messages of a [protocol.Cluster]. The PID stays valid: after the registry has stopped, for whatever
-// reason, commands are answered with [messages.CodeClosed], until another actor takes the name. free
-// is false if the name is taken in the system, and then nothing is spawned.
-func Start(system *actor.ActorSystem, with actors.Config) (pid *actor.PID, free bool) {
-	name := cmp.Or(with.Name, "mcpactor"+system.ProcessRegistry.NextId())
-	with.Name = name
-	cfg := configOf(with, new(dispatch.Dispatcher)) // outside of the actor
-	// The two functions must not keep cfg alive: cfg may lead to the PID, and while the PID is reachable, the
-	// door is not freed.
-	post := cfg.Post
-	late := func(message any, sender *actor.PID) { protocol.Answer(post, name, message, sender) }
-	ended := func(watcher, who *actor.PID) { post.Terminated(watcher, who, actor.TerminatedReason_Stopped) }
-	return door.Open(system, name, late, ended, func(stopped func()) *actor.PID {
-		then := cfg.Stopped
-		cfg.Stopped = func(left []messages.Left) {
-			stopped()
-			then(left)
-		}
-		return system.Root.SpawnPrefix(props(cfg), "registry")
-	})
-}
-
-// configOf returns the configuration of the actors. It runs code of the user: see [classesOf].
-func configOf(with actors.Config, d actor.Dispatcher) contract.Config {
-	return contract.Config{
-		Config: with, Dispatcher: d,
-		Declared: mcpbridge.Declared(with.Capabilities), Classes: classesOf(with.Servers, with.Capabilities),
-	}
-}
-
-// props returns the Props of the registry that [Start] spawns.
-func props(cfg contract.Config) *actor.Props {
-	m := new(mailbox.Mailbox)
-	return actor.PropsFromProducer(func() actor.Actor {
-		return newRegistry(&cfg, m)
-	}, cfg.RunsOn(m)...)
-}
-
-// newRegistry returns a registry that has no sessions.
-func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
-	r := &registry{
-		cfg: cfg, reports: reports.New(cfg),
-		gate:         dialing.NewGate(cfg),
-		closings:     closing.New(max(cfg.MaxSessions, closing.MinLeftovers)),
-		unknownTypes: map[string]bool{}, mailbox: m,
-	}
-	of := table.Config{Limits: dialing.LimitsOf(cfg, mcpbridge.Limits{}), MaxSessionsPerTenant: cfg.MaxSessionsPerTenant}
-	if cfg.Tenant != nil {
-		of.Tenant = r.tenantName
-	}
-	r.owners = owners.New(owners.Do{
-		Watch:   func(pid *actor.PID) { cfg.Post.Watch(pid, r.self) },
-		Unwatch: func(pid *actor.PID) { cfg.Post.Unwatch(pid, r.self) },
-		Unbound: func(scope string, was *messages.Bind) { r.lists.Separate(scope, was) },
-	})
-	r.table = table.New(of)
-	r.refusal = &refusal.Refusal{Table: r.table, Sessions: &r.gate.Sessions, FailFast: cfg.FailFast, MaxWaitingTotal: cfg.MaxWaitingTotal, Gone: cfg.Post.Gone}
-	r.member = &member.Member{Cfg: cfg, Table: r.table}
-	r.lists = &lists.Lists{
-		Cfg: cfg, Mailbox: m, Table: r.table, Owners: r.owners, Catalogue: catalogue.New(),
-		Do: lists.Do{Owns: r.member.Owns, Publish: r.reports.Publish, Await: r.await},
-	}
-	steps := func(step func() (more bool)) { r.do(&job{step: step}) }
-	proceed := func(step func() (more bool)) { m.PostUserMessage(&job{step: step}) }
-	r.dialing = dialing.New(dialing.With{
-		Cfg: cfg, Table: r.table, Gate: r.gate, Lists: r.lists, Reports: r.reports, Alarm: &r.due.Alarm,
-		Do: dialing.Do{
-			Evict: func(reg *table.Registration) { r.sessions.Drain(reg, contract.Drain{Evict: true}) },
-			Steps: steps, Continue: proceed,
-		},
-	})
-	r.sessions = &sessions.Sessions{With: sessions.With{
-		Cfg: cfg, Mailbox: m, Table: r.table, Gate: r.gate, Lists: r.lists, Dialing: r.dialing, Owners: r.owners, Closings: r.closings, Alarm: &r.due.Alarm,
-	}}
-	r.closer = &closer.Closer{
-		Cfg: cfg, Table: r.table, Book: r.closings, Sessions: r.sessions, Member: r.member, Alarm: &r.due.Alarm,
-		Do: closer.Do{Reply: r.respond, Steps: steps, Continue: proceed, Await: r.await, Ended: r.stopIfEmpty},
-	}
-	r.calls = &calls.Calls{With: calls.With{
-		Cfg: cfg, Table: r.table, Refusal: r.refusal, Owners: r.owners, Lists: r.lists, Dialing: r.dialing, Member: r.member, Reports: r.reports,
-		Do: calls.Do{SessionOf: r.sessions.Current, ApplyCloses: r.closer.Apply, SweepCalls: r.sweepCalls},
-	}}
-	r.cancellations = pace.New[messages.Key](&r.due.Alarm)
-	r.interceptors = interception.New(interception.With{
-		Cfg: cfg, Mailbox: m, Table: r.table, Refusal: r.refusal, Owners: r.owners, Cancellations: r.cancellations, Alarm: &r.due.Alarm,
-		Do: interception.Do{Accept: r.calls.Accept, HandBack: r.calls.HandBack, Withdraw: r.withdraw, Ended: r.stopIfEmpty},
-	})
-	for _, srv := range cfg.Servers {
-		r.table.Servers[srv.Name] = r.dialing.NewServer(srv, cfg.Classes[srv.Name])
-	}
-	return r
-}
-
-// Receive handles a message, and carries out what the gate decides then.
+// Receive handles a message, and then does what follows from it.
 func (r *registry) Receive(c actor.Context) {
 	defer r.recoverBug(c.Message(), c.Sender())
 	if _, is := c.Message().(*actor.Started); is {

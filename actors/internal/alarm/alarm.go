@@ -23,6 +23,9 @@ func (e *Entry[T]) At() time.Time { return e.at }
 
 // Set sets an entry to a time. The zero time removes it.
 func (a *Alarm[T]) Set(e *Entry[T], at time.Time) {
+	if at.Equal(e.at) {
+		return
+	}
 	if !e.at.IsZero() {
 		heap.Remove(&a.set, e.index)
 	}

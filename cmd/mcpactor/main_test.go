@@ -20,6 +20,7 @@ import (
 const programVar = "MCPACTOR_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
+	os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "mcpactor-without-logins")) // one of the user may be for the port of a test
 	if os.Getenv(programVar) != "" {
 		main()
 	}

@@ -29,7 +29,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("BATCH_TEST_SERVER") != "" { // the test binary is a stdio server
+	os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "mcpactor-without-logins")) // one of the user may be for the port of a test
+	if os.Getenv("BATCH_TEST_SERVER") != "" {                                            // the test binary is a stdio server
 		newTools("a").Run(context.Background(), &mcp.StdioTransport{})
 		return
 	}

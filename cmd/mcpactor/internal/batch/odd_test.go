@@ -73,11 +73,11 @@ func TestToolsNamesWhatIsOdd(t *testing.T) {
 		s.Set("tools/list", tools)
 		var out, log strings.Builder
 		path := oddFile(t, s)
-		require.Zero(t, run([]string{"tools", "--config", path}, nil, &out, &log))
+		require.Zero(t, run([]string{"tools", "--config", path}, nil, &out, &log), "%s%s", &out, &log)
 		require.Contains(t, out.String(), "s__good")
 		require.Contains(t, log.String(), want)
 		var found strings.Builder
-		require.Zero(t, run([]string{"doctor", "--config", path}, nil, &found, &log))
+		require.Zero(t, run([]string{"doctor", "--config", path}, nil, &found, &log), "%s%s", &found, &log)
 		require.Contains(t, found.String(), want)
 	}
 	s := new(oddtest.Server)

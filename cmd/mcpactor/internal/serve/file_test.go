@@ -19,6 +19,7 @@ import (
 const recordVar = "MCPACTOR_SERVE_TEST_RECORD"
 
 func TestMain(m *testing.M) {
+	os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "mcpactor-without-logins")) // one of the user may be for the port of a test
 	if os.Getenv(programVar) != "" && os.Getenv(recordVar) == "" {
 		runProgram()
 	}

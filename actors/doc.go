@@ -20,14 +20,16 @@
 //
 // # The rooms of the registry
 //
-// The registry routes messages to its parts. What decides is a pure type, which gets facts, and knows no actors. What acts
-// is a part, which carries out what was decided, in the actor of the registry. Both have packages in internal, and what a package
+// The registry routes messages to its parts. What decides gets facts, and says what is to be done. What acts
+// carries that out, in the actor of the registry. Both have packages in internal, and what a package
 // imports is below it here:
 //
 //	registry                                    takes commands and reports, stops, recovers from bugs
-//	calls      closer      interception         accept and cancel calls; close; run interceptors
-//	      sessions                              spawns, drains and removes session actors
-//	dialing    lists       member    reports    dials and evicts; keeps lists; knows the cluster; logs and publishes
+//	calls      closer                           accept and cancel calls; close
+//	sessions                                    spawns, drains and removes session actors
+//	dialing                                     dials and evicts
+//	lists                                       asks the catalogue
+//	interception           member    reports    runs interceptors; knows the cluster; logs and publishes
 //	                                            — all above act, all below decide —
 //	refusal    closing     owners    inspection why a call cannot run; close commands; who owns what; snapshots
 //	table                                       keys, sessions, states, calls, tenants, servers
@@ -134,8 +136,8 @@
 //
 // The time of a step of the registry does not grow with the number of sessions, scopes, calls or
 // operations. Work on many of them is divided into steps of at most 64 (WalkStep), which other messages
-// pass (job): what concerns the sessions of a server (table.Cursor), a close command, a snapshot, the end of
-// an owner (owners.End), the calls that a session hands back or that have waited too long. One snapshot
+// pass: jobs, such as what concerns the sessions of a server (table.Cursor), a close command, a snapshot and the end of
+// an owner (owners.End), and the calls that a session hands back or that have waited too long. One snapshot
 // is put together at a time. Cancellations are paced, and the keys take turns; one that matches no call
 // is dropped at once. The gate keeps places that PerKey leads to out of turn while they have no permit, until
 // something changes at their endpoint. A call looks at the close commands

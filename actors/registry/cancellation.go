@@ -8,7 +8,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// onCancel cancels the operations of a key that have an id. If there is none, it does nothing.
+// onCancel cancels the operations of a key with an id. If there is none, it does nothing.
 func (r *registry) onCancel(msg *messages.Cancel) {
 	if key := msg.Key.Normal(); msg.ID != "" {
 		r.interceptors.CancelNamed(key, msg.ID)

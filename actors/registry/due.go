@@ -8,7 +8,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 )
 
-// due is what the registry does at certain times. One timer wakes it for the first of them.
+// due is the alarm of the registry, and the timer that wakes the registry for its first entry.
 type due struct {
 	alarm.Alarm[func()]
 	timer *time.Timer
@@ -36,11 +36,17 @@ func (d *due) stop() {
 	d.timer, d.at = nil, time.Time{}
 }
 
-// onAlarmDue does what is due first. If more is due, the timer fires at once.
+// onAlarmDue does what is due, at most WalkStep of it: alone, each would wait for all messages that came meanwhile. If more is
+// due, the timer fires at once.
 func (r *registry) onAlarmDue() {
 	r.due.stop()
-	if first := r.due.Due(time.Now()); first != nil {
-		first.Of()
+	now := time.Now()
+	for range contract.WalkStep {
+		first := r.due.Due(now)
+		if first == nil {
+			return
+		}
+		first.What()
 	}
 }
 

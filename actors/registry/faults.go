@@ -9,7 +9,7 @@ import (
 // HandleFailure is the supervision strategy of the sessions. A session actor is restarted
 // at once, so that it serves deadlines and cancellations. To delay the next dial, the
 // registry sends the grant later. The registry decides about the fault when the new
-// incarnation sends faulted. HandleFailure itself cannot decide, because a failure
+// incarnation sends Faulted. HandleFailure itself cannot decide, because a failure
 // overtakes messages that the actor has sent before.
 func (r *registry) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, pid *actor.PID, _ *actor.RestartStatistics, reason, _ any) {
 	reg := r.table.WithPID(pid)

@@ -39,7 +39,7 @@ func (r *registry) inspecting(l *inspection.Listing) *job {
 			return true
 		}
 		answer := func() { l.Answer(r.cfg.Name, func(to *actor.PID, s *messages.Snapshot) { r.cfg.Post.Send(to, s) }) }
-		if l.Len() > contract.WalkStep { // it is sorted
+		if l.Len() > contract.WalkStep { // sorting them takes longer than a step may
 			r.cfg.Dispatcher.Schedule(answer)
 		} else {
 			answer()

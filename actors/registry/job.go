@@ -4,8 +4,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// job is what the registry does in several steps. Each step is a message, so that calls of other keys are handled between
-// two of them.
+// job is what the registry does in several steps. The first one is taken at once, each other one by a message of its own: calls of
+// other keys are handled between two of them.
 type job struct {
 	// step handles at most [contract.WalkStep] sessions, scopes or calls. It reports whether there are more.
 	step func() (more bool)
@@ -15,9 +15,10 @@ type job struct {
 
 // do takes the next step of a job.
 func (r *registry) do(j *job) {
+	outer := r.running
 	r.running = j
 	if j.step() {
 		r.mailbox.PostUserMessage(j)
 	}
-	r.running = nil
+	r.running = outer
 }

@@ -72,5 +72,7 @@ func (r *registry) recoverBug(msg any, from *actor.PID) {
 	case ok:
 		r.respond(from, messages.NewFailure(cmd, messages.CodeInternal, bugDetail))
 	}
-	r.due.wake(r.mailbox) // it may have panicked in what was due
+	if !r.finished {
+		r.due.wake(r.mailbox) // it may have panicked in what was due
+	}
 }

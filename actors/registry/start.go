@@ -92,13 +92,13 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 		Cfg: cfg, Mailbox: m, Table: r.table, Owners: r.owners, Catalogue: catalogue.New(),
 		Do: lists.Do{Owns: r.member.Owns, Publish: r.reports.Publish, Await: r.await},
 	}
-	steps := func(step func() (more bool)) { r.do(&job{step: step}) }
-	proceed := func(step func() (more bool)) { m.PostUserMessage(&job{step: step}) }
+	inSteps := func(step func() (more bool)) { r.do(&job{step: step}) }
+	later := func(step func() (more bool)) { m.PostUserMessage(&job{step: step}) }
 	r.dialing = dialing.New(dialing.With{
 		Cfg: cfg, Table: r.table, Gate: r.gate, Lists: r.lists, Reports: r.reports, Alarm: &r.due.Alarm,
 		Do: dialing.Do{
-			Evict: func(reg *table.Registration) { r.sessions.Drain(reg, contract.Drain{Evict: true}) },
-			Steps: steps, Continue: proceed,
+			Evict:   func(reg *table.Registration) { r.sessions.Drain(reg, contract.Drain{Evict: true}) },
+			InSteps: inSteps, Later: later,
 		},
 	})
 	r.sessions = &sessions.Sessions{With: sessions.With{
@@ -106,7 +106,7 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	}}
 	r.closer = &closer.Closer{
 		Cfg: cfg, Table: r.table, Book: r.closings, Sessions: r.sessions, Member: r.member, Alarm: &r.due.Alarm,
-		Do: closer.Do{Reply: r.respond, Steps: steps, Continue: proceed, Await: r.await, Ended: r.stopIfEmpty},
+		Do: closer.Do{Reply: r.respond, InSteps: inSteps, Later: later, Await: r.await, Ended: r.stopIfEmpty},
 	}
 	r.calls = &calls.Calls{With: calls.With{
 		Cfg: cfg, Table: r.table, Refusal: r.refusal, Owners: r.owners, Lists: r.lists, Dialing: r.dialing, Member: r.member, Reports: r.reports,

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
@@ -190,6 +191,24 @@ func TestNoStepGrowsWithTheKeys(t *testing.T) {
 			})
 		})
 	}
+}
+
+// What is due at the same time is done together: alone, each would wait for all messages that came meanwhile.
+func TestWhatIsDueAtOnceIsDoneInFewSteps(t *testing.T) {
+	inWatchedRegistry(t, func(w *watchedRegistry) {
+		const count = 1000
+		done := 0
+		for range count {
+			w.due.Set(&alarm.Entry[func()]{What: func() { done++ }}, time.Now().Add(time.Second))
+		}
+		require.NotNil(t, <-w.call("quiet", "fast").Reply)
+		synctest.Wait()
+		w.steps.Store(0)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		require.Equal(t, count, done)
+		require.LessOrEqual(t, int(w.steps.Load()), count/contract.WalkStep+10)
+	})
 }
 
 // A call looks at those close commands that may concern its key, of which there is a bounded number.

@@ -12,7 +12,7 @@ import (
 // returned brings what follows from work that was done in another goroutine.
 type returned struct{ then func() }
 
-// await works in another goroutine. The registry stops after it.
+// await runs work in another goroutine, and what that returns in the registry, which does not stop before.
 func (r *registry) await(work func() (then func())) {
 	r.pending++
 	r.cfg.Async(r.mailbox, func() any { return &returned{work()} })

@@ -122,7 +122,7 @@ func (g *Gate) newPlace(srv *Server, address string) *Place {
 	ep := g.endpoints[address]
 	if ep == nil {
 		ep = new(Endpoint)
-		ep.wake.Of = ep
+		ep.wake.What = ep
 		if address != "" {
 			g.endpoints[address] = ep
 		}

@@ -22,7 +22,7 @@ func (g *Gate) Due(now time.Time) {
 		if due == nil {
 			return
 		}
-		g.probe(due.Of, now)
+		g.probe(due.What, now)
 	}
 }
 

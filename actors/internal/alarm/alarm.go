@@ -12,7 +12,7 @@ type Alarm[T any] struct{ set entries[T] }
 
 // Entry is set to a time, or not. The zero value is not.
 type Entry[T any] struct {
-	Of T // what is due
+	What T // is due
 
 	at    time.Time
 	index int // in the heap

@@ -19,7 +19,7 @@ func TestWhatIsDueComesInOrder(t *testing.T) {
 		want := map[int]time.Time{}
 		for range 200 {
 			i, at := r.IntN(len(all)), began.Add(time.Duration(r.IntN(50)))
-			all[i].Of = i
+			all[i].What = i
 			switch r.IntN(3) {
 			case 0:
 				a.Set(&all[i], at)
@@ -38,8 +38,8 @@ func TestWhatIsDueComesInOrder(t *testing.T) {
 		now := began.Add(25)
 		var times []time.Time
 		for e := a.Due(now); e != nil; e = a.Due(now) {
-			times = append(times, want[e.Of])
-			delete(want, e.Of)
+			times = append(times, want[e.What])
+			delete(want, e.What)
 			require.Zero(t, e.At())
 		}
 		require.True(t, slices.IsSortedFunc(times, time.Time.Compare))

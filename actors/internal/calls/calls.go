@@ -62,10 +62,10 @@ func (c *Calls) New(op messages.Operation, from *actor.PID) *contract.Call {
 	}
 	now := time.Now()
 	k.Accepted = now
-	if limit := now.Add(maxDeadline); k.Deadline.IsZero() {
+	if k.Deadline.IsZero() {
 		k.Deadline = now.Add(c.Table.Limits(k.Key.Server).CallTimeout)
-	} else if k.Deadline.After(limit) {
-		k.Deadline = limit
+	} else { // by the monotonic clock, as all that the alarm has
+		k.Deadline = now.Add(min(k.Deadline.Sub(now), maxDeadline))
 	}
 	return k
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// CancelNamed cancels the calls of a key that have an id, each in its turn.
+// CancelNamed cancels the calls of a key with an id, each in its turn.
 func (c *Calls) CancelNamed(key messages.Key, id string, turns *pace.Pace[messages.Key]) {
 	e := c.Table.Entry(key)
 	if e == nil {

@@ -32,11 +32,11 @@ type Closer struct {
 
 // Do is what the registry does for the closer.
 type Do struct {
-	Reply    func(to *actor.PID, reply messages.Reply)
-	Steps    func(step func() (more bool))   // does something in steps, of which the first one is now
-	Continue func(step func() (more bool))   // does the first step with another message
-	Await    func(work func() (then func())) // works in another goroutine; the registry stops after it
-	Ended    func()                          // a close command has its reply
+	Reply   func(to *actor.PID, reply messages.Reply)
+	InSteps func(step func() (more bool))   // does something in steps, of which the first one is now
+	Later   func(step func() (more bool))   // does the first step with another message
+	Await   func(work func() (then func())) // works in another goroutine; the registry stops after it
+	Ended   func()                          // a close command has its reply
 }
 
 // Close closes the sessions that a close command is about, and answers when they are closed.
@@ -52,10 +52,8 @@ func (c *Closer) Close(cmd messages.Command, from *actor.PID) {
 		return
 	}
 	c.Book.Narrow(closes, what.scope)
-	for _, reg := range c.Table.OfScope(what.scope) {
-		if what.Match(reg.Key) {
-			c.Drain(closes, reg)
-		}
+	for _, reg := range what.found(c.Table) {
+		c.Drain(closes, reg)
 	}
 	c.Continue(closes)
 }
@@ -81,7 +79,7 @@ func (c *Closer) Time() time.Duration {
 // Begin begins a close command, whose sessions are drained afterwards.
 func (c *Closer) Begin(id string, from *actor.PID, what Selection, how contract.Drain) *closing.Command {
 	closes := &closing.Command{Reply: &messages.Closed{ID: id}, Caller: from, Match: what.Match, How: how, Cursor: c.Table.Cursor(what.Servers)}
-	closes.Due.Of = func() { c.GiveUp(closes) }
+	closes.Due.What = func() { c.GiveUp(closes) }
 	c.Alarm.Set(&closes.Due, time.Now().Add(c.Time()))
 	c.Book.Begin(closes)
 	if c.Cfg.Store != nil && !how.Leave {
@@ -113,7 +111,7 @@ func (c *Closer) listStore(closes *closing.Command) {
 
 // DrainAll drains the sessions of a close command in steps, and then continues it.
 func (c *Closer) DrainAll(closes *closing.Command) {
-	c.Do.Steps(func() (more bool) {
+	c.Do.InSteps(func() (more bool) {
 		more = closes.Step(func(reg *table.Registration) {
 			if closes.Match(reg.Key) {
 				c.Drain(closes, reg)
@@ -137,16 +135,16 @@ func (c *Closer) Drain(closes *closing.Command, reg *table.Registration) {
 func (c *Closer) Continue(closes *closing.Command) {
 	has := func(key messages.Key) bool { return c.Table.Entry(key) != nil }
 	for range contract.WalkStep { // most keys have nothing left
-		key, leaves, more := c.Book.Next(closes, has)
+		key, todo, more := c.Book.Next(closes, has)
 		if !more {
 			c.end(closes)
 			return
 		}
-		if leaves {
+		if todo {
 			c.cleanUp(closes, key)
 		}
 	}
-	c.Do.Continue(func() (more bool) { c.Continue(closes); return false })
+	c.Do.Later(func() (more bool) { c.Continue(closes); return false })
 }
 
 // end replies to a close command if nothing is left to wait for.
@@ -160,7 +158,7 @@ func (c *Closer) end(closes *closing.Command) {
 
 // cleanUp closes what is left open of a key for a close command, unless the command has already done so.
 func (c *Closer) cleanUp(closes *closing.Command, key messages.Key) {
-	if left, leave, is := c.Book.CleanUp(closes, key, c.Member.Owns(key)); is {
+	if left, leave, ok := c.Book.CleanUp(closes, key, c.Member.Owns(key)); ok {
 		c.Drain(closes, c.Sessions.CleanUp(key, left, leave))
 	}
 }
@@ -192,7 +190,8 @@ func (c *Closer) Apply(key messages.Key) {
 	}
 }
 
-// SessionClosed continues the close commands that wait for a session, which is removed, with which sessions were closed and left.
+// SessionClosed continues the close commands that waited for the end of a session actor: how many MCP sessions it has closed, and
+// which it has left.
 func (c *Closer) SessionClosed(reg *table.Registration, sessions int, left []contract.Leftover) {
 	for _, closes := range c.Book.Closed(reg, sessions, left) {
 		c.Continue(closes)

@@ -139,7 +139,7 @@ func (b *Book) Wait(c *Command, reg *table.Registration) bool {
 	return true
 }
 
-// ForRecord returns a close command that waits for a session, and closes what the store has of its key, or nil.
+// ForRecord returns a command that waits for the session and does not leave what the store has, or nil.
 func (b *Book) ForRecord(reg *table.Registration) *Command {
 	for _, c := range b.waits[reg] {
 		if !c.replied && !c.How.Leave {
@@ -149,8 +149,8 @@ func (b *Book) ForRecord(reg *table.Registration) *Command {
 	return nil
 }
 
-// Closed notes that a session is closed, with which sessions were closed and left. It returns the close commands that have
-// waited for it.
+// Closed notes the end of a session actor: how many MCP sessions it has closed, and which it has left. It returns the commands
+// that have waited for it.
 func (b *Book) Closed(reg *table.Registration, sessions int, left []contract.Leftover) (waited []*Command) {
 	for _, c := range b.waits[reg] {
 		if c.replied {
@@ -214,17 +214,17 @@ func (c *Command) nextKey() (key messages.Key, more bool) {
 	return key, false
 }
 
-// Concerns reports whether a close command has something of a key to close, which has sessions or not, before a call opens
-// the next session.
+// Concerns reports whether a command has something of a key to close before the next session of the key opens. has says whether
+// the key has sessions.
 func (c *Command) Concerns(key messages.Key, has bool) bool {
 	_, left := c.leftovers[key]
 	return left || !has && (c.Listing || len(c.stored) > 0)
 }
 
-// CleanUp returns the leftovers of a key that are to be closed for a close command now. is is false if there is nothing to be
+// CleanUp returns the leftovers of a key that are to be closed for a close command now. ok is false if there is nothing to be
 // done, and leave is true if the MCP session in the store is to be left. If another member of the cluster owns the key, it may
 // have resumed them from the store: they are kept, unless none of them can be resumed.
-func (b *Book) CleanUp(c *Command, key messages.Key, owned bool) (left []contract.Leftover, leave, is bool) {
+func (b *Book) CleanUp(c *Command, key messages.Key, owned bool) (left []contract.Leftover, leave, ok bool) {
 	left = c.leftovers[key]
 	foreign := !c.How.Moves && !owned
 	if foreign && (len(left) == 0 || slices.ContainsFunc(left, contract.Leftover.IsResumable)) {

@@ -43,7 +43,7 @@ type Call struct {
 
 	// These belong to the registry, also while the session has the call:
 	At        Registration                 // the session that has the call, or nil
-	Named     struct{ Older, Newer *Call } // in callNames
+	Named     struct{ Older, Newer *Call } // in table.Calls
 	Cancelled bool                         // its cancellation was queued or sent
 
 	FirstCtx callctx.Context // of the first run

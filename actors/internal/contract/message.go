@@ -90,7 +90,7 @@ type (
 	// HandshakeAnswered says that the server has answered the handshake of a dial. The goroutine
 	// of the dial sends it.
 	HandshakeAnswered struct{ Of Registration }
-	// AddressFound says which endpoint a dial is about to use, see [registry.registry.onAddressFound].
+	// AddressFound says which endpoint a dial is about to use, see [dialing.Dialing.AddressFound].
 	// The goroutine of the dial sends it. The reply is addressAllowed.
 	AddressFound struct {
 		Of      Registration

@@ -34,7 +34,7 @@ func (d *Dialing) Admit() {
 			d.Cfg.Post.Send(next.Control.For.(*actor.PID), &contract.ControlAllowed{Is: true})
 		}
 	}
-	d.Do.Continue(func() (more bool) { return false }) // after which the gate is asked again
+	d.Do.Later(func() (more bool) { return false }) // after which the gate is asked again
 }
 
 // onGateDue tells the gate the time.
@@ -72,8 +72,8 @@ func (d *Dialing) mayQueue(reg *table.Registration, now time.Time) bool {
 	return (!now.Before(reg.NotBefore) || reg.MayHaveNewCredentials()) && d.Table.Entry(reg.Key).Predecessor(reg) == nil
 }
 
-// Advance queues a session that wants to dial, if it may be queued now, or starts the
-// timer for the end of its backoff. It is called again when the predecessor is closed.
+// Advance queues a session that wants to dial, if it may be queued now, or sets the
+// alarm for the end of its backoff. It is called again when the predecessor is closed.
 func (d *Dialing) Advance(reg *table.Registration) {
 	if !reg.WantsDial || reg.Queued() {
 		return
@@ -121,7 +121,7 @@ func (d *Dialing) Answered(reg *table.Registration) {
 // server with PerKey begin at its base. Each dial finds the address of its key, and asks for it before it
 // sends anything:
 //
-//	grant ──▶ PerKey returns ──addressFound──▶ the session moves to that place
+//	grant ──▶ PerKey returns ──AddressFound──▶ the session moves to that place
 //	                                             ├─ up, or may be probed ──▶ the dial continues
 //	                                             └─ else ──▶ the dial ends, and the session is queued there
 func (d *Dialing) AddressFound(msg *contract.AddressFound, from *actor.PID) {

@@ -32,9 +32,9 @@ type With struct {
 
 // Do is what the registry does for dialing.
 type Do struct {
-	Evict    func(reg *table.Registration) // drains a session to free its slot
-	Steps    func(step func() (more bool)) // does something in steps, of which the first one is now
-	Continue func(step func() (more bool)) // does the first step with another message
+	Evict   func(reg *table.Registration) // drains a session to free its slot
+	InSteps func(step func() (more bool)) // does something in steps, of which the first one is now
+	Later   func(step func() (more bool)) // does the first step with another message
 }
 
 // minKeysWithoutSlot is how many sessions without a slot are kept in any case.

@@ -29,7 +29,7 @@ func (d *Dialing) sendServerDownToAll(ep *admission.Endpoint) {
 			d.sendServerDown(reg)
 		}
 	}
-	d.Do.Steps(func() bool { return all.Step(tell) })
+	d.Do.InSteps(func() bool { return all.Step(tell) })
 }
 
 // sendServerDown fails the waiting calls of a session that is queued for a server that is

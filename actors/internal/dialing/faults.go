@@ -15,7 +15,7 @@ import (
 // New returns dialing without sessions.
 func New(with With) *Dialing {
 	d := &Dialing{With: with, controls: map[*contract.ControlWanted]*admission.Control{}}
-	d.gateDue.Of, d.idleDue.Of = d.onGateDue, d.EvictIdle
+	d.gateDue.What, d.idleDue.What = d.onGateDue, d.EvictIdle
 	return d
 }
 

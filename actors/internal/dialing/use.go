@@ -40,9 +40,13 @@ func (d *Dialing) EvictIdle() {
 		for _, of := range []admission.Rank{admission.UnusedSlot, admission.NoSlot} {
 			for s := range srv.Turns.Quota.LRU.Oldest(of) {
 				reg := table.Of(s.Of)
-				if at := reg.UsedAt.Add(timeout); at.After(now) || evicted == contract.WalkStep {
+				if at := reg.UsedAt.Add(timeout); at.After(now) {
 					d.Alarm.Hasten(&d.idleDue, at)
 					break
+				}
+				if evicted == contract.WalkStep {
+					d.Alarm.Hasten(&d.idleDue, now.Add(1)) // in another step
+					return
 				}
 				evicted++
 				d.evict(reg, messages.EvictIdle)

@@ -26,16 +26,16 @@ import (
 //	operation ──▶ interceptors ──passedOn──▶ registry ──▶ session
 //	reply     ◀── interceptors ◀──reply───────────────────┘
 //
-// The interceptors run in a goroutine for each operation. Interceptors owes the caller the
-// reply, and sends it even if one of them does not return. It is used by the actor of the registry only: operations that
+// The interceptors run in a goroutine for each operation. The registry owes the caller the
+// reply, and sends it even if one of them does not return. Only its actor uses this type: operations that
 // interceptors hold and calls that wait in sessions have one common bound, which two mailboxes could not keep exactly.
 type Interceptors struct {
 	With
 	run      actors.Runner // the interceptors, around list
 	list     actors.Runner // the lister, around the Runner that passes operations on
 	all      operations
-	unpassed int // operations that were not passed on
-	stop     alarm.Entry[func()]
+	unpassed int                 // operations that were not passed on
+	stop     alarm.Entry[func()] // when the registry stops, and has waited long enough
 }
 
 // With is what interceptors are run with.
@@ -61,7 +61,7 @@ type Do struct {
 // New returns interceptors that run no operation yet.
 func New(with With) *Interceptors {
 	f := &Interceptors{With: with, all: newOperations()}
-	f.stop.Of = f.onStopDue
+	f.stop.What = f.onStopDue
 	return f
 }
 
@@ -105,7 +105,7 @@ func (f *Interceptors) Submit(k *contract.Call) {
 func (f *Interceptors) intercept(k *contract.Call) {
 	ctx, cancel := context.WithDeadline(context.Background(), k.Deadline)
 	i := &operation{Call: k, cancel: cancel}
-	i.due.Of = func() { f.onDue(i) }
+	i.due.What = func() { f.onDue(i) }
 	f.Alarm.Set(&i.due, k.Deadline.Add(overtime))
 	f.all.add(i)
 	f.Owners.Accepted(k, func() { f.cancel(i, refusal.OwnerTerminated) })
@@ -258,7 +258,7 @@ func (f *Interceptors) onStopDue() {
 	n := 0
 	for i := range f.all.all.All() {
 		if n++; n > contract.WalkStep {
-			f.Alarm.Set(&f.stop, time.Now())
+			f.Alarm.Set(&f.stop, time.Now().Add(1)) // in another step
 			return
 		}
 		f.onDue(i)

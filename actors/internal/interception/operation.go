@@ -20,7 +20,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// operation is an operation that runs through the interceptors. [Interceptors] owe its
+// operation is an operation that runs through the interceptors. The registry owes its
 // caller the reply. What the interceptors pass on are calls of their own, whose replies
 // go to the interceptors.
 type operation struct {

@@ -16,8 +16,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Lists asks the catalogue for those who run operations, and tells it what becomes of sessions. It is used by the actor of the
-// registry only, but for the Runners that [Lists.Lister] returns.
+// Lists answers operations from the catalogue, and tells it what becomes of sessions. Only the registry uses it; the Runners that
+// [Lists.Lister] returns run elsewhere.
 type Lists struct {
 	Cfg       *contract.Config
 	Mailbox   *mailbox.Mailbox // of the registry

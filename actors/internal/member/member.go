@@ -38,7 +38,9 @@ func (m *Member) TellTimeouts(closing time.Duration) {
 func (m *Member) Owns(key messages.Key) bool { return m.cluster.Owns == nil || m.cluster.Owns(key) }
 
 // IsFor reports whether a call is for this member: another one may own its key, or be asked for a list.
-func (m *Member) IsFor(k *contract.Call) bool { return k.List == (messages.Key{}) && m.Owns(k.Key) }
+func (m *Member) IsFor(k *contract.Call) bool {
+	return m.cluster.Owns == nil || k.List == (messages.Key{}) && m.Owns(k.Key)
+}
 
 // HandBack sends a call that is for another member to the cluster. It has left the registry then.
 func (m *Member) HandBack(k *contract.Call) {

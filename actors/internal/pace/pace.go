@@ -34,7 +34,7 @@ type queue[K comparable] struct {
 // New returns a pace whose intervals end by an alarm.
 func New[K comparable](by *alarm.Alarm[func()]) *Pace[K] {
 	p := &Pace[K]{alarm: by, queues: map[K]*queue[K]{}}
-	p.due.Of = p.intervalEnds
+	p.due.What = p.intervalEnds
 	return p
 }
 

@@ -4,10 +4,10 @@ import "github.com/mcpactor/mcpactor/messages"
 
 // requirement is what must hold for a command.
 type requirement struct {
-	key     messages.Key // is valid, unless invalid says why not; zero for a command without one
-	invalid error
-	server  *string // is configured, unless that is nil
-	running bool    // the supervisor does not stop
+	key     messages.Key // of the failure; zero for a command without one
+	invalid error        // why the key, the scope or the pattern is invalid, or nil
+	server  *string      // must be configured; nil if none is named
+	running bool         // the supervisor does not stop
 }
 
 // requirementOf returns what must hold for a command that is no operation.

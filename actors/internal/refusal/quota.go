@@ -24,6 +24,7 @@ func (r *Refusal) noSlotFor(key messages.Key, reg *table.Registration) string {
 	return r.fullOfPins(key, reg, func(q *admission.Quota) bool { return q.PinnedSlots >= q.Limit })
 }
 
+// fullOfPins returns which quota of a key is full, or "".
 func (r *Refusal) fullOfPins(key messages.Key, reg *table.Registration, full func(*admission.Quota) bool) string {
 	const detail = "all %d sessions %sthat may be open are pinned (%s)"
 	t, srv := r.Table.TenantOf(key, reg), r.Table.Servers[key.Server]

@@ -1,4 +1,4 @@
-// Package reports counts, logs and publishes what happens in a registry.
+// Package reports logs and publishes what happens in a registry, and has its counters.
 package reports
 
 import (

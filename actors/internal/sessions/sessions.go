@@ -80,7 +80,7 @@ func (s *Sessions) CleanUp(key messages.Key, left []contract.Leftover, leave boo
 func (s *Sessions) start(reg *table.Registration, tenant *admission.Tenant, spec session.Spec) {
 	reg.Limits = reg.Server.Resolved
 	reg.Of = reg
-	reg.Backoff.Of = func() { s.Dialing.Advance(reg) }
+	reg.Backoff.What = func() { s.Dialing.Advance(reg) }
 	s.Gate.Join(&reg.Session, reg.Server.Turns, tenant)
 	spec.Config, spec.Key, spec.Server, spec.Limits = s.Cfg, reg.Key, &reg.Server.Server, reg.Limits
 	spec.Registry, spec.Registration, spec.Bind = s.Mailbox, reg, s.Owners.Binding(reg.Key.Scope)

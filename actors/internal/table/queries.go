@@ -89,17 +89,21 @@ func (t *Table) Limits(server string) *mcpbridge.Limits {
 	return t.cfg.Limits
 }
 
-// OfScope returns the sessions of a scope.
-func (t *Table) OfScope(scope string) (all []*Registration) {
-	for _, server := range t.names {
-		e := t.entries[messages.Key{Server: server, Scope: scope}]
-		if e == nil {
-			continue
-		}
+// OfKey returns the sessions of a key: those that drain, and the current one.
+func (t *Table) OfKey(key messages.Key) (all []*Registration) {
+	if e := t.entries[key]; e != nil {
 		all = append(all, e.Draining...)
 		if e.Current != nil {
 			all = append(all, e.Current)
 		}
+	}
+	return all
+}
+
+// OfScope returns the sessions of a scope.
+func (t *Table) OfScope(scope string) (all []*Registration) {
+	for _, server := range t.names {
+		all = append(all, t.OfKey(messages.Key{Server: server, Scope: scope})...)
 	}
 	return all
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-func TestIndexListsTheSessionsThatThereAre(t *testing.T) {
+func TestTableListsTheSessionsThatThereAre(t *testing.T) {
 	r := New(Config{})
 	server := &Server{Resolved: &mcpbridge.Limits{MaxInFlight: 1}}
 	var all []*Registration

@@ -117,7 +117,7 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/catalogue", "mcpbridge messages internal/results actors/internal/ring"},      // as well
 	{"actors/internal/table", "actors mcpbridge messages internal/nearest internal/protocol actors/internal/admission actors/internal/alarm " +
 		"actors/internal/catalogue actors/internal/contract actors/internal/mailbox"},
-	{"actors/internal/session", "actors mcpbridge messages internal/protocol internal/tasks actors/internal/callctx actors/internal/contract " +
+	{"actors/internal/session", "actors mcpbridge messages internal/protocol internal/tasks actors/internal/alarm actors/internal/callctx actors/internal/contract " +
 		"actors/internal/mailbox actors/internal/ring"},
 	{"actors/internal/pace", "actors/internal/alarm"},
 	{"actors/internal/inspection", "messages actors/internal/admission actors/internal/contract actors/internal/table"},

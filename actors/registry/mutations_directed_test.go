@@ -48,7 +48,7 @@ var directedMutations = []directedMutation{
 		{"actors/internal/dialing/faults.go", "FailParked: decided.GiveUp || !reg.WasOpen,", "FailParked: decided.GiveUp,"},
 	}}},
 	{3, "./tests", "TestCallerWhoGivesUpDoesNotCancelTheCreationForOthers", mutation{"a caller who gives up ends the dial", []change{
-		{inCalls, "			s.parked.Remove(k)\n			s.reply(c, k, k.Failure(messages.CodeCancelled, msg.Detail))\n", "			s.parked.Remove(k)\n			s.reply(c, k, k.Failure(messages.CodeCancelled, msg.Detail))\n			if s.abortDial != nil {\n				s.abortDial(nil)\n			}\n"},
+		{inCalls, "			s.parked.Remove(k)\n			s.reply(k, k.Failure(messages.CodeCancelled, msg.Detail))\n", "			s.parked.Remove(k)\n			s.reply(k, k.Failure(messages.CodeCancelled, msg.Detail))\n			if s.abortDial != nil {\n				s.abortDial(nil)\n			}\n"},
 	}}},
 	{3, "./tests", "TestManyFirstCallsCauseOneInitialize", mutation{"a call that comes as its session opens gets another one", []change{
 		{"actors/internal/sessions/sessions.go", "	if e.Current != nil {\n		return e.Current", "	if e.Current != nil && e.Current.WasOpen {\n		return e.Current"},
@@ -60,7 +60,7 @@ var directedMutations = []directedMutation{
 	}}},
 	{5, "./tests", "TestLostCallIsReplayedWhenThatIsSafe", plantedBug("a call is replayed although it may not be")},
 	{5, "./tests", "TestEachCallIsTreatedByWhatHappenedToIt", mutation{"a call that may have run is said not to have run", []change{
-		{inCalls, "	f.MayHaveRun = true\n	s.reply(c, k, f)\n	s.endQuestions", "	s.reply(c, k, f)\n	s.endQuestions"},
+		{inCalls, "	f.MayHaveRun = true\n	s.reply(k, f)\n	s.endQuestions", "	s.reply(k, f)\n	s.endQuestions"},
 	}}},
 	{5, "./tests", "TestSessionsOfBrokenConnectionsAreResumedWithTheirState", mutation{"a session is not resumed after its connection broke", []change{
 		{inRelease, "	if msg.conn == s.gone || msg.conn.Resume() != nil {", "	if msg.conn == s.gone {"},
@@ -100,7 +100,7 @@ var directedMutations = []directedMutation{
 	{8, "./tests", "TestCloseThatFailedSaysWhatIsLeftAndCanBeTriedAgain", plantedBug("what could not be closed is forgotten")},
 	{8, "./tests", "TestAllSessionsOfAKeyThatCouldNotBeClosedAreKept", plantedBug("a connection that could not be closed is forgotten")},
 	{8, "./tests", "TestClosingAnswersEachCallAndEndsEachSession", mutation{"calls that wait in a session that is closed are not answered", []change{
-		{inDrain, "			s.reply(c, k, k.ClosedWhileParked())\n", "			_ = k\n"},
+		{inDrain, "			s.reply(k, k.ClosedWhileParked())\n", "			_ = k\n"},
 	}}},
 	{8, "./tests", "TestClosingEndsTheSessionOnTheServer", mutation{"a session is not ended on its server", []change{
 		{"mcpbridge/internal/streamable/ending.go", "	if done || !s.leave() {", "	if done || s.leave() {"},

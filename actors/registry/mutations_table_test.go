@@ -98,17 +98,17 @@ var mutations = []mutation{
 	{"a second reply after a deadline", []change{{
 		inCalls, "	case k.Replied:\n	case e == nil:", "	case k.Replied && k.Answered.Code != messages.CodeDeadline:\n	case e == nil:",
 	}}},
-	{"a replay without the annotations of the tool", []change{{inCalls, "if k.NeedsHint && !s.decideReplay(c, k) {", "if k.NeedsHint && s.drainOrder != nil && !s.decideReplay(c, k) {"}}},
+	{"a replay without the annotations of the tool", []change{{inCalls, "if k.NeedsHint && !s.decideReplay(k) {", "if k.NeedsHint && s.drainOrder != nil && !s.decideReplay(k) {"}}},
 	{"the connection of an abandoned dial is not closed", []change{
-		{inDial, "	s.endDial(c, msg.conn)\n", "	s.endDial(c, nil)\n"},
+		{inDial, "	s.endDial(msg.conn)\n", "	s.endDial(nil)\n"},
 		{inDial, "conn != nil && errors.Is(context.Cause(wanted), context.Canceled) {", "conn != nil && false {"},
 	}},
-	{"only a goroutine closes the connection of an abandoned dial", []change{{inDial, "	s.endDial(c, msg.conn)\n", "	s.endDial(c, nil)\n"}}},
+	{"only a goroutine closes the connection of an abandoned dial", []change{{inDial, "	s.endDial(msg.conn)\n", "	s.endDial(nil)\n"}}},
 	{"the caller is answered before the registry is told", []change{{
 		inCalls, "	s.report(&k.Answered)\n	s.cfg.Post.Send(k.Caller, reply)\n", "	s.cfg.Post.Send(k.Caller, reply)\n	s.report(&k.Answered)\n",
 	}}},
 	{"a grant that crosses becameIdle is ignored", []change{{
-		"actors/internal/session/session.go", "	case *contract.Grant: // it crossed becameIdle\n		s.onGrant(c, msg)\n", "	case *contract.Grant:\n",
+		"actors/internal/session/session.go", "	case *contract.Grant: // it crossed becameIdle\n		s.onGrant(msg)\n", "	case *contract.Grant:\n",
 	}}},
 	{"a dial is not waited for in a drain", []change{{inDrain, "case s.abortDial != nil || s.closingLeft > 0 ||", "case s.closingLeft > 0 ||"}}},
 	{"what a dial has left is not waited for in a drain", []change{{inDrain, "s.closingLeft > 0 ||", "false ||"}}},
@@ -174,8 +174,8 @@ var mutations = []mutation{
 	{"a call is replayed twice", []change{{inCall, "case k.Runs-k.unprocessed > 1 ||", "case k.Runs-k.unprocessed > 2 ||"}}},
 	{"a call is replayed although it may not be", []change{{inCall, "	return safe || !known, !known\n", "	return safe || true, !known\n"}}},
 	{"a call that another member has lost is replayed although it may not be", []change{{"actors/internal/refusal/call.go", "	if !again {\n", "	if !again && k.Lost == nil {\n"}}},
-	{"a call that waits has no deadline", []change{{inCalls, "	s.openedUnused = false\n	s.wakeBy(c, k.ParkedUntil())\n", "	s.openedUnused = false\n"}}},
-	{"a call that runs has no deadline", []change{{inDeadline, "		case !k.Replied:\n			s.cutOff(c, k, messages.CodeDeadline, \"\")\n", "		case !k.Replied:\n"}}},
+	{"a call that waits has no deadline", []change{{inCalls, "	s.openedUnused = false\n	s.timer.By(k.ParkedUntil())\n", "	s.openedUnused = false\n"}}},
+	{"a call that runs has no deadline", []change{{inDeadline, "		case !k.Replied:\n			s.cutOff(k, messages.CodeDeadline, \"\")\n", "		case !k.Replied:\n"}}},
 }
 
 // doubtMutations are in the settling of doubt about sessions, which has a simulation of its own.

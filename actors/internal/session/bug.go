@@ -27,7 +27,7 @@ func (s *session) recoverBug(c actor.Context) {
 	s.answerAfterBug(c)
 	switch c.Message().(type) {
 	case *actor.Stopped:
-		s.onStopped(c)
+		s.onStopped()
 	case *actor.Restarting, *actor.Stopping:
 		// a panic here would lose the restart, or the stop
 	default:
@@ -59,7 +59,7 @@ func (s *session) answerAfterBug(c actor.Context) {
 	case *contract.Drain:
 		s.drainOrder = msg
 	case *timerFired:
-		s.wakeTimer = nil
+		s.timer.Fired()
 	case *recordLoaded:
 		s.cleanup.keep(msg.record)
 	case *leftoversClosed:
@@ -75,6 +75,6 @@ func (s *session) answerAfterBug(c actor.Context) {
 		}
 		f := k.Failure(messages.CodeInternal, "a bug in the session, see the log")
 		f.MayHaveRun = f.MayHaveRun || k.Conn != nil
-		s.reply(c, k, f)
+		s.reply(k, f)
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/actors/internal/callctx"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -13,15 +11,15 @@ import (
 )
 
 // park keeps a call until it can run.
-func (s *session) park(c actor.Context, k *contract.Call) {
+func (s *session) park(k *contract.Call) {
 	s.parked.Push(k)
 	s.openedUnused = false
-	s.wakeBy(c, k.ParkedUntil())
+	s.timer.By(k.ParkedUntil())
 }
 
 // startParked runs parked calls, up to MaxInFlight. A call that waits for another call, or for the annotations of its tool, stays
 // parked. So does a call past its deadline. All stay parked while the session is unheard.
-func (s *session) startParked(c actor.Context) {
+func (s *session) startParked() {
 	s.listen()
 	var now time.Time
 	for k := range s.parked.All() {
@@ -40,7 +38,7 @@ func (s *session) startParked(c actor.Context) {
 		if k.IsDurable() && s.runsAlready(k) {
 			continue
 		}
-		if k.NeedsHint && !s.decideReplay(c, k) {
+		if k.NeedsHint && !s.decideReplay(k) {
 			continue
 		}
 		if s.unheard != nil {
@@ -48,12 +46,12 @@ func (s *session) startParked(c actor.Context) {
 		}
 		s.parked.Remove(k)
 		if s.settings.SubscribedByOthers(k.Op) {
-			s.recordSettings(c, k.Op)
+			s.recordSettings(k.Op)
 			k.Generation = s.generation
-			s.reply(c, k, k.AddReceipt(&messages.Ack{}))
+			s.reply(k, k.AddReceipt(&messages.Ack{}))
 			continue
 		}
-		s.start(c, k, now)
+		s.start(k, now)
 	}
 }
 
@@ -68,7 +66,7 @@ func (s *session) runsAlready(k *contract.Call) bool {
 }
 
 // start runs a call on the connection.
-func (s *session) start(c actor.Context, k *contract.Call, now time.Time) {
+func (s *session) start(k *contract.Call, now time.Time) {
 	ctx := &k.FirstCtx
 	if k.Ctx != nil { // a previous run may still read it
 		ctx = new(callctx.Context)
@@ -86,7 +84,7 @@ func (s *session) start(c actor.Context, k *contract.Call, now time.Time) {
 	s.addRunning(k)
 	k.Hear(now)
 	if at, quiet := k.EndsAt(); quiet {
-		s.wakeBy(c, at)
+		s.timer.By(at)
 	}
 	pause, self, task, store := k.Pause(s.cfg.Random), &s.mailbox, k.Task, &s.store
 	s.cfg.Dispatcher.Schedule(func() { // not async: each call would have one closure more
@@ -110,7 +108,7 @@ const maxListings = 3
 // decideReplay decides about a parked call that was lost and whose tool may not be
 // idempotent. Without the annotations of the tool the call stays parked, and the tools are
 // listed for all such calls of the connection.
-func (s *session) decideReplay(c actor.Context, k *contract.Call) (mayRun bool) {
+func (s *session) decideReplay(k *contract.Call) (mayRun bool) {
 	safe, known := s.conn.Hint(k.Tool())
 	switch {
 	case safe && known:
@@ -118,7 +116,7 @@ func (s *session) decideReplay(c actor.Context, k *contract.Call) (mayRun bool) 
 		return true
 	case known || s.listedTools == maxListings:
 		s.parked.Remove(k)
-		s.reply(c, k, k.FailureOf(k.Lost))
+		s.reply(k, k.FailureOf(k.Lost))
 	case !s.listingTools:
 		s.listingTools = true
 		s.requests++
@@ -142,7 +140,7 @@ func (s *session) decideReplay(c actor.Context, k *contract.Call) (mayRun bool) 
 }
 
 // onToolsListed decides about the calls that wait for the annotations of their tools.
-func (s *session) onToolsListed(c actor.Context, msg *toolsListed) {
+func (s *session) onToolsListed(msg *toolsListed) {
 	s.requests--
 	e := mcpbridge.AsError(msg.err)
 	s.noteGone(msg.conn, e)
@@ -160,7 +158,7 @@ func (s *session) onToolsListed(c actor.Context, msg *toolsListed) {
 	}
 	for k := range s.parked.All() {
 		if k.NeedsHint {
-			s.decideReplay(c, k)
+			s.decideReplay(k)
 		}
 	}
 	if hasEnded {
@@ -170,13 +168,13 @@ func (s *session) onToolsListed(c actor.Context, msg *toolsListed) {
 
 // onCallReturned replies to a call, or replays it later. An error that says that the
 // connection has ended ends the incarnation.
-func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
+func (s *session) onCallReturned(msg *callReturned) {
 	k := msg.call
 	s.removeRunning(k)
-	s.endQuestions(c, k, "the operation has returned")
+	s.endQuestions(k, "the operation has returned")
 	e := mcpbridge.AsError(msg.err)
 	if e == nil {
-		s.recordSettings(c, k.Op)
+		s.recordSettings(k.Op)
 	}
 	s.noteGone(msg.conn, e)
 	if e != nil && e.Session == mcpbridge.Unheard && msg.conn == s.conn {
@@ -185,9 +183,9 @@ func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
 	switch {
 	case k.Replied:
 	case e == nil:
-		s.reply(c, k, k.AddReceipt(msg.result))
+		s.reply(k, k.AddReceipt(msg.result))
 	default:
-		s.onCallFailed(c, k, e)
+		s.onCallFailed(k, e)
 	}
 	// An error of an older connection does not concern the current one.
 	if e != nil && e.Session.HasEnded() && msg.conn == s.conn && s.drainOrder == nil {
@@ -196,7 +194,7 @@ func (s *session) onCallReturned(c actor.Context, msg *callReturned) {
 }
 
 // onCallFailed answers a call with its failure, or parks it for a replay.
-func (s *session) onCallFailed(c actor.Context, k *contract.Call, e *mcpbridge.Error) {
+func (s *session) onCallFailed(k *contract.Call, e *mcpbridge.Error) {
 	k.NoteRecord(e)
 	if e.Class == mcpbridge.Cancelled {
 		// The session has cancelled it, at the end of the grace.
@@ -209,56 +207,56 @@ func (s *session) onCallFailed(c actor.Context, k *contract.Call, e *mcpbridge.E
 	}
 	switch {
 	case !again:
-		s.reply(c, k, k.FailureOf(e))
+		s.reply(k, k.FailureOf(e))
 		if e.Class != mcpbridge.Lost && !e.Begun { // the task is not over, and nobody follows it any longer
 			s.cancelTask(k)
 		}
 	case s.drainOrder == nil:
 		k.Conn, k.NeedsHint = nil, needsHint
 		s.parked.PushFront(k)
-		s.wakeBy(c, k.ParkedUntil())
+		s.timer.By(k.ParkedUntil())
 	case s.drainOrder.Evict && !needsHint:
 		s.report(&contract.CallsHandedBack{Of: s.registration, Calls: []*contract.Call{k}})
 	case s.drainOrder.Evict: // the annotations of its tool cannot be listed any more
-		s.reply(c, k, k.FailureOf(e))
+		s.reply(k, k.FailureOf(e))
 	default:
 		f := k.FailureOf(e)
 		f.Code = messages.CodeClosed
-		s.reply(c, k, f)
+		s.reply(k, f)
 	}
 }
 
 // onCancelled answers the calls that match. Those that run are cancelled on the server.
-func (s *session) onCancelled(c actor.Context, msg *contract.CancelCalls) {
+func (s *session) onCancelled(msg *contract.CancelCalls) {
 	for k := range s.parked.All() {
 		if msg.Matches(k) {
 			s.parked.Remove(k)
-			s.reply(c, k, k.Failure(messages.CodeCancelled, msg.Detail))
+			s.reply(k, k.Failure(messages.CodeCancelled, msg.Detail))
 			s.cancelTask(k)
 		}
 	}
 	for k := range s.running.All() {
 		if msg.Matches(k) && !k.Replied {
-			s.cutOff(c, k, messages.CodeCancelled, msg.Detail)
+			s.cutOff(k, messages.CodeCancelled, msg.Detail)
 		}
 	}
 }
 
 // cutOff answers a call that runs, and cancels it. The call has CloseTimeout to return.
-func (s *session) cutOff(c actor.Context, k *contract.Call, code messages.Code, detail string) {
+func (s *session) cutOff(k *contract.Call, code messages.Code, detail string) {
 	f := k.Failure(code, detail)
 	f.MayHaveRun = true
-	s.reply(c, k, f)
-	s.endQuestions(c, k, reasonOf(f))
+	s.reply(k, f)
+	s.endQuestions(k, reasonOf(f))
 	s.cancelTask(k)
 	k.Ctx.Cancel()
 	k.Deadline = time.Now().Add(s.limits.CloseTimeout)
-	s.wakeBy(c, k.Deadline)
+	s.timer.By(k.Deadline)
 }
 
 // reply tells the registry that a call has ended, and then answers it: a caller that sends
 // one call after the other never has two (MaxInFlight).
-func (s *session) reply(c actor.Context, k *contract.Call, reply messages.Reply) {
+func (s *session) reply(k *contract.Call, reply messages.Reply) {
 	k.Replied = true
 	if f, failed := reply.(*messages.Failure); failed {
 		k.Answered.Code = f.Code

@@ -48,18 +48,18 @@ type (
 
 // startCleanup begins with the work. A restart, which only a bug causes, ends it, unless it is under way: its
 // connections are awaited.
-func (s *session) startCleanup(c actor.Context) {
+func (s *session) startCleanup() {
 	if s.cleanup.runs {
 		s.state = s.cleaningUp
 		return
 	}
 	if s.cause != nil {
-		s.finishCleanup(c, &leftoversClosed{leftovers: s.leftoversWithReason(s.cause.Cause.Error())})
+		s.finishCleanup(&leftoversClosed{leftovers: s.leftoversWithReason(s.cause.Cause.Error())})
 		return
 	}
 	s.graceEnds = time.Now().Add(s.limits.DrainTimeout + s.limits.CloseTimeout + contract.UnresponsiveAfter)
 	if s.cfg.Store == nil {
-		s.onRecordLoaded(c, nil)
+		s.onRecordLoaded(nil)
 		return
 	}
 	s.state = s.loadingRecord
@@ -71,9 +71,9 @@ func (s *session) startCleanup(c actor.Context) {
 func (s *session) loadingRecord(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *recordLoaded:
-		s.onRecordLoaded(c, msg.record)
+		s.onRecordLoaded(msg.record)
 	case *contract.Call:
-		s.reply(c, msg, msg.Failure(messages.CodeClosed, "the session is closing"))
+		s.reply(msg, msg.Failure(messages.CodeClosed, "the session is closing"))
 	}
 }
 
@@ -81,12 +81,12 @@ func (s *session) loadingRecord(c actor.Context) {
 func (s *session) cleanupQueued(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *contract.Grant:
-		s.onCleanupGrant(c)
+		s.onCleanupGrant()
 	case *timerFired:
-		s.wakeTimer = nil
-		s.finishCleanup(c, &leftoversClosed{leftovers: s.leftoversWithReason("it waited too long for its turn to be closed")})
+		s.timer.Fired()
+		s.finishCleanup(&leftoversClosed{leftovers: s.leftoversWithReason("it waited too long for its turn to be closed")})
 	case *contract.Call:
-		s.reply(c, msg, msg.Failure(messages.CodeClosed, "the session is closing"))
+		s.reply(msg, msg.Failure(messages.CodeClosed, "the session is closing"))
 	}
 }
 
@@ -94,49 +94,49 @@ func (s *session) cleanupQueued(c actor.Context) {
 func (s *session) cleaningUp(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *leftoversClosed:
-		s.finishCleanup(c, msg)
+		s.finishCleanup(msg)
 	case *timerFired:
-		s.wakeTimer = nil
+		s.timer.Fired()
 	case *contract.Call:
-		s.reply(c, msg, msg.Failure(messages.CodeClosed, "the session is closing"))
+		s.reply(msg, msg.Failure(messages.CodeClosed, "the session is closing"))
 	}
 }
 
 // cleanupDone: timerFired is in the mailbox, and sessionClosed is sent after it.
 func (s *session) cleanupDone(c actor.Context) {
 	if _, ok := c.Message().(*timerFired); ok {
-		s.wakeTimer = nil
-		s.sendClosed(c)
+		s.timer.Fired()
+		s.sendClosed()
 	}
 }
 
 // onRecordLoaded asks for a grant, as for a dial. A key without leftovers needs none.
-func (s *session) onRecordLoaded(c actor.Context, record *mcpbridge.Record) {
+func (s *session) onRecordLoaded(record *mcpbridge.Record) {
 	if s.cleanup.keep(record); record != nil {
 		s.generation = max(s.generation, record.Generation)
 	}
 	if len(s.cleanup.Leftovers) == 0 && s.cleanup.record == nil {
-		s.finishCleanup(c, &leftoversClosed{})
+		s.finishCleanup(&leftoversClosed{})
 		return
 	}
 	s.state = s.cleanupQueued
-	s.wakeBy(c, s.graceEnds)
+	s.timer.By(s.graceEnds)
 	s.report(&contract.DialRequested{Of: s.registration})
 }
 
 // onCleanupGrant closes the leftovers.
-func (s *session) onCleanupGrant(c actor.Context) {
+func (s *session) onCleanupGrant() {
 	s.state, s.cleanup.runs = s.cleaningUp, true
 	w, timeout, store, generation := *s.cleanup, s.limits.CloseTimeout, &s.store, s.generation
 	s.cfg.Async(&s.mailbox, func() any { return w.run(timeout, store, generation) })
 }
 
 // finishCleanup sends the last message, unless timerFired comes first.
-func (s *session) finishCleanup(c actor.Context, msg *leftoversClosed) {
+func (s *session) finishCleanup(msg *leftoversClosed) {
 	s.state, s.cleanup.runs = s.cleanupDone, false
 	s.lastMessage.Leftovers, s.lastMessage.CleanedUp = msg.leftovers, msg.count
-	if s.stopTimer() {
-		s.sendClosed(c)
+	if s.timer.Stop() {
+		s.sendClosed()
 	}
 }
 

@@ -6,24 +6,22 @@ import (
 	"slices"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // onTimerFired serves the deadlines of calls.
-func (s *session) onTimerFired(c actor.Context) {
-	s.wakeTimer = nil
-	s.serveDeadlines(c)
+func (s *session) onTimerFired() {
+	s.timer.Fired()
+	s.serveDeadlines()
 }
 
 // serveDeadlines answers the calls whose deadline has passed, and sets the timer for the
 // next deadline.
-func (s *session) serveDeadlines(c actor.Context) {
+func (s *session) serveDeadlines() {
 	now := time.Now()
-	s.expireParked(c, now)
+	s.expireParked(now)
 	for k := range s.running.All() {
 		at, quiet := k.EndsAt()
 		if quiet && !now.Before(at) && s.isAsked(k) {
@@ -32,11 +30,11 @@ func (s *session) serveDeadlines(c actor.Context) {
 		}
 		switch {
 		case now.Before(at):
-			s.wakeBy(c, at)
+			s.timer.By(at)
 		case quiet:
-			s.cutOff(c, k, messages.CodeQuiet, fmt.Sprintf("nothing was heard of it for %v", k.Op.Head().Quiet))
+			s.cutOff(k, messages.CodeQuiet, fmt.Sprintf("nothing was heard of it for %v", k.Op.Head().Quiet))
 		case !k.Replied:
-			s.cutOff(c, k, messages.CodeDeadline, "")
+			s.cutOff(k, messages.CodeDeadline, "")
 		case k.Conn == s.conn && s.drainOrder == nil:
 			s.connectionEnded(&mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: "a cancelled call does not return"})
 		}
@@ -45,22 +43,22 @@ func (s *session) serveDeadlines(c actor.Context) {
 
 // expireParked answers parked calls that may not wait any longer. Without a connection, the
 // registry answers them: it knows what the session is waiting for.
-func (s *session) expireParked(c actor.Context, now time.Time) {
+func (s *session) expireParked(now time.Time) {
 	var calls []*contract.Call
 	for k := range s.parked.All() {
 		if until := k.ParkedUntil(); now.Before(until) {
-			s.wakeBy(c, until)
+			s.timer.By(until)
 			continue
 		}
 		s.parked.Remove(k)
 		s.cancelTask(k)
 		switch {
 		case k.NeedsHint:
-			s.reply(c, k, k.FailureOf(k.Lost))
+			s.reply(k, k.FailureOf(k.Lost))
 		case s.unheard != nil:
-			s.reply(c, k, k.Unavailable(s.unheard))
+			s.reply(k, k.Unavailable(s.unheard))
 		case s.conn != nil:
-			s.reply(c, k, k.Failure(k.CodeOfWait(now), "while waiting for other calls of the session (MaxInFlight)"))
+			s.reply(k, k.Failure(k.CodeOfWait(now), "while waiting for other calls of the session (MaxInFlight)"))
 		default:
 			k.Replied = true
 			calls = append(calls, k)
@@ -71,19 +69,10 @@ func (s *session) expireParked(c actor.Context, now time.Time) {
 	}
 }
 
-// isDue reports whether a time has come, and has the session look again if it is in the future. The zero time does not come.
-func (s *session) isDue(c actor.Context, at time.Time) bool {
-	if time.Now().Before(at) {
-		s.wakeBy(c, at)
-		return false
-	}
-	return !at.IsZero()
-}
-
 // ping sends a keepalive ping if one is due. If the previous one has not returned, it ends
 // the incarnation.
-func (s *session) ping(c actor.Context) {
-	if !s.isDue(c, s.pingAt) {
+func (s *session) ping() {
+	if !s.timer.IsDue(s.pingAt) {
 		return
 	}
 	if s.pinging {
@@ -98,7 +87,7 @@ func (s *session) ping(c actor.Context) {
 		_, err := ping.Perform(ctx, conn)
 		return &pingReturned{conn, err}
 	})
-	s.schedulePing(c)
+	s.schedulePing()
 }
 
 // onPingReturned notes that the server has answered. An error of the server is an answer
@@ -117,31 +106,10 @@ func (s *session) onPingReturned(msg *pingReturned) {
 	}
 }
 
-// wakeBy makes sure that timerFired comes at a time or earlier.
-func (s *session) wakeBy(c actor.Context, at time.Time) {
-	if s.wakeTimer != nil && !at.Before(s.wakeAt) {
-		return
-	}
-	if s.wakeTimer != nil && !s.wakeTimer.Stop() {
-		return // timerFired is in the mailbox
-	}
-	s.wakeAt = at
-	s.wakeTimer = contract.After(&s.mailbox, max(0, time.Until(at)), &timerFired{})
-}
-
-// stopTimer stops the timer, and reports whether timerFired will not come.
-func (s *session) stopTimer() bool {
-	if s.wakeTimer == nil || s.wakeTimer.Stop() {
-		s.wakeTimer = nil
-		return true
-	}
-	return false
-}
-
 // schedulePing sets the time of the next keepalive ping.
-func (s *session) schedulePing(c actor.Context) {
+func (s *session) schedulePing() {
 	if s.server.KeepAlive > 0 {
 		s.pingAt = time.Now().Add(s.server.KeepAlive)
-		s.wakeBy(c, s.pingAt)
+		s.timer.By(s.pingAt)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -148,7 +147,7 @@ func checkSessionID(conn mcpbridge.Conn) error {
 
 // onGrant dials. If a dial that was aborted still opens a connection, the connection is
 // closed, unless its MCP session is to be left open.
-func (s *session) onGrant(c actor.Context, msg *contract.Grant) {
+func (s *session) onGrant(msg *contract.Grant) {
 	s.state = s.connecting
 	s.generation = max(s.generation, msg.Generation)
 	wanted, abort := context.WithCancelCause(s.store.Life)
@@ -156,7 +155,7 @@ func (s *session) onGrant(c actor.Context, msg *contract.Grant) {
 
 	self := &s.mailbox
 	d := dialAttempt{
-		cfg: s.cfg, limits: s.limits, store: &s.store, noResume: s.noResume, leftovers: s.leftovers, req: s.dialRequest(c), setup: s.server.Setup, ops: s.settings.Operations(), previous: s.resumable,
+		cfg: s.cfg, limits: s.limits, store: &s.store, noResume: s.noResume, leftovers: s.leftovers, req: s.dialRequest(), setup: s.server.Setup, ops: s.settings.Operations(), previous: s.resumable,
 		generation: s.generation, saved: s.saved, floor: s.floor, reopens: s.wasOpen, stateless: s.stateless,
 	}
 	go func() {
@@ -169,8 +168,8 @@ func (s *session) onGrant(c actor.Context, msg *contract.Grant) {
 }
 
 // dialRequest returns the request for a dial, with the callbacks that send messages.
-func (s *session) dialRequest(c actor.Context) mcpbridge.DialRequest {
-	system, self, key := c.ActorSystem(), &s.mailbox, s.key
+func (s *session) dialRequest() mcpbridge.DialRequest {
+	system, self, key := s.system, &s.mailbox, s.key
 	events, heard := s.cfg.Events, make(contract.OnTheirWay, contract.MaxOnTheirWay)
 	req := mcpbridge.DialRequest{
 		Key: key, Roots: s.settings.Roots, Capabilities: s.bind.Capabilities, Stderr: &s.tail.stderr, Store: s.cfg.Store,
@@ -219,22 +218,22 @@ func (s *session) onEarlyEnd(msg *disconnected) {
 }
 
 // onDialed takes the connection, or fails.
-func (s *session) onDialed(c actor.Context, msg *dialed) {
+func (s *session) onDialed(msg *dialed) {
 	s.abortDial = nil
 	s.closeLeft(msg)
 	switch {
 	case s.refusedAgain(msg):
-		s.failParked(c, s.refused, s.refusedUntil)
-		s.endDial(c, nil)
+		s.failParked(s.refused, s.refusedUntil)
+		s.endDial(nil)
 		return
 	case errors.Is(msg.err, errServerDown):
-		s.endDial(c, nil)
+		s.endDial(nil)
 		return
 	case msg.err != nil:
 		e := mcpbridge.AsDialError(msg.err)
 		s.fail(&actors.Fault{Class: e.Class, Dialing: true, Cause: e})
 	}
-	s.expireParked(c, time.Now()) // those that may not wait have not got this connection in time
+	s.expireParked(time.Now()) // those that may not wait have not got this connection in time
 	s.conn, s.resumable, s.gone, s.refused = msg.conn, nil, nil, nil
 	restarted, elapsed := s.wasOpen, msg.elapsed
 	var lifetime time.Duration // of the previous MCP session
@@ -253,20 +252,20 @@ func (s *session) onDialed(c actor.Context, msg *dialed) {
 	s.wasOpen, s.generation, s.saved, s.stateless = true, msg.generation, msg.saved, info.Stateless
 	s.report(&contract.Opened{Of: s.registration, Generation: s.generation, Info: info, Restarted: restarted, Expired: msg.expired, Elapsed: elapsed, Dialed: msg.elapsed, Lifetime: lifetime})
 	for _, uri := range msg.missed {
-		s.onNotification(c, &notificationReceived{note: &messages.ResourceUpdated{URI: uri}})
+		s.onNotification(&notificationReceived{note: &messages.ResourceUpdated{URI: uri}})
 	}
 	for _, h := range s.earlyNotifications {
-		s.onNotification(c, h)
+		s.onNotification(h)
 	}
 	s.earlyNotifications = nil
 	s.state = s.ready
 	if s.earlyEnd != nil {
 		s.connectionEnded(s.earlyEnd)
 	}
-	s.schedulePing(c)
-	s.scheduleSave(c)
+	s.schedulePing()
+	s.scheduleSave()
 	s.cancelMoot()
-	s.startParked(c)
+	s.startParked()
 }
 
 // lifetime returns how long the last MCP session was open, or 0 if there was none.
@@ -310,12 +309,12 @@ func (s *session) onLeftClosed(msg *leftClosed) {
 }
 
 // onAbandoned takes the outcome of an aborted dial.
-func (s *session) onAbandoned(c actor.Context, msg *dialed) {
+func (s *session) onAbandoned(msg *dialed) {
 	s.dialEnded(msg)
 	if s.refusedAgain(msg) {
-		s.failParked(c, s.refused, s.refusedUntil)
+		s.failParked(s.refused, s.refusedUntil)
 	}
-	s.endDial(c, msg.conn)
+	s.endDial(msg.conn)
 }
 
 // refusedAgain reports whether a dial was given up because the credentials are still those
@@ -326,14 +325,14 @@ func (s *session) refusedAgain(msg *dialed) bool {
 
 // endDial ends a dial whose outcome says nothing about the server. Its connection, if there
 // is one, is released.
-func (s *session) endDial(c actor.Context, conn mcpbridge.Conn) {
+func (s *session) endDial(conn mcpbridge.Conn) {
 	s.earlyEnd, s.earlyNotifications = nil, nil
 	s.report(&contract.DialAbandoned{Of: s.registration})
 	if conn != nil {
 		s.oldConn, s.closingConn = conn, nil
-		s.releaseOld(c)
+		s.releaseOld()
 	}
-	s.proceed(c)
+	s.proceed()
 }
 
 // setUp prepares a new MCP session: it runs the configured set-up calls, and applies the

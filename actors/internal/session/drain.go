@@ -18,12 +18,12 @@ import (
 const cancelPause = 50 * time.Millisecond
 
 // onDrain starts to drain. Another drain may follow that leaves calls less time.
-func (s *session) onDrain(c actor.Context, msg *contract.Drain) {
+func (s *session) onDrain(msg *contract.Drain) {
 	s.state, s.drainOrder = s.draining, msg
 	parked := s.parked.Take()
 	if !msg.Evict {
 		for _, k := range parked {
-			s.reply(c, k, k.ClosedWhileParked())
+			s.reply(k, k.ClosedWhileParked())
 		}
 		parked = nil
 	}
@@ -37,7 +37,7 @@ func (s *session) onDrain(c actor.Context, msg *contract.Drain) {
 	if s.abortDial != nil {
 		s.abortDial(endOfDial(msg))
 	}
-	s.continueDraining(c)
+	s.continueDraining()
 }
 
 // errLeft is the cause of the end of a dial whose connection, if there is one yet, is only
@@ -64,41 +64,41 @@ func (s *session) endOfGrace(order *contract.Drain) time.Time {
 
 // continueDraining takes the next step of draining: wait for running calls, close the
 // connections one after the other, and send sessionClosed.
-func (s *session) continueDraining(c actor.Context) {
+func (s *session) continueDraining() {
 	now := time.Now()
 	switch {
 	case s.abortDial != nil || s.closingLeft > 0 || s.closingConn != nil || s.saving:
 		return // dialed, leftClosed, connDetached, connClosed or recordSaved will come
 	case s.waitsForCalls() && now.Before(s.graceEnds):
-		s.wakeBy(c, s.graceEnds)
+		s.timer.By(s.graceEnds)
 		return
 	}
 	for k := range s.running.All() {
 		if !k.Replied {
-			s.cutOff(c, k, s.drainOrder.Code(), "")
+			s.cutOff(k, s.drainOrder.Code(), "")
 		}
 	}
 	for _, conn := range []mcpbridge.Conn{s.conn, s.oldConn, s.resumable} {
 		if conn != nil {
-			s.closeConn(c, conn)
+			s.closeConn(conn)
 			return
 		}
 	}
 	if (s.running.Count > 0 || s.requests > 0 || s.pinging) && now.Before(s.graceEnds.Add(contract.UnresponsiveAfter)) {
-		s.wakeBy(c, s.graceEnds.Add(contract.UnresponsiveAfter)) // they are cancelled, and return soon
+		s.timer.By(s.graceEnds.Add(contract.UnresponsiveAfter)) // they are cancelled, and return soon
 		return
 	}
-	if s.stopTimer() {
-		s.sendClosed(c)
+	if s.timer.Stop() {
+		s.sendClosed()
 	}
 }
 
 // sendClosed sends the last message.
-func (s *session) sendClosed(c actor.Context) {
-	s.withdrawAll(c)
+func (s *session) sendClosed() {
+	s.withdrawAll()
 	tail := s.tail.subscriber
-	s.endTail(c)
-	s.unwatchSubscribers(c)
+	s.endTail()
+	s.unwatchSubscribers()
 	s.state = s.closed
 	s.lastMessage.Of, s.lastMessage.Lifetime = s.registration, s.lifetime()
 	if s.drainOrder != nil && s.drainOrder.Restart {
@@ -119,7 +119,7 @@ func (s *session) waitsForCalls() bool {
 
 // closeConn closes a connection and its MCP session, or detaches the connection if the MCP
 // session is to stay open.
-func (s *session) closeConn(c actor.Context, conn mcpbridge.Conn) {
+func (s *session) closeConn(conn mcpbridge.Conn) {
 	s.closingConn = conn
 	generation := s.generation
 	pause, timeout, store := s.running.Count > 0, s.limits.CloseTimeout, &s.store
@@ -142,24 +142,24 @@ func (s *session) closeConn(c actor.Context, conn mcpbridge.Conn) {
 }
 
 // onDialedDraining takes the connection of a dial that was running when the drain came.
-func (s *session) onDialedDraining(c actor.Context, msg *dialed) {
+func (s *session) onDialedDraining(msg *dialed) {
 	s.dialEnded(msg)
 	s.conn = msg.conn
-	s.continueDraining(c)
+	s.continueDraining()
 }
 
 // onConnDetachedDraining takes a connection that was being detached when the drain came:
 // its MCP session is to be closed.
-func (s *session) onConnDetachedDraining(c actor.Context, msg *connDetached) {
+func (s *session) onConnDetachedDraining(msg *connDetached) {
 	if msg.conn == s.oldConn {
 		s.oldConn, s.resumable = nil, s.oldConn
 	}
 	s.closingConn, s.graceEnds = nil, time.Now()
-	s.continueDraining(c)
+	s.continueDraining()
 }
 
 // onConnClosed notes that a connection is closed.
-func (s *session) onConnClosed(c actor.Context, msg *connClosed) {
+func (s *session) onConnClosed(msg *connClosed) {
 	s.closingConn, s.graceEnds = nil, time.Now()
 	switch msg.conn {
 	case s.conn:
@@ -172,7 +172,7 @@ func (s *session) onConnClosed(c actor.Context, msg *connClosed) {
 	if msg.err != nil {
 		s.lastMessage.Leftovers = append(s.lastMessage.Leftovers, contract.Leftover{Conn: msg.conn, Reason: msg.err.Error()})
 	}
-	s.continueDraining(c)
+	s.continueDraining()
 }
 
 // cancelRunning cancels all calls that run.
@@ -192,18 +192,18 @@ func (s *session) onStopping() {
 
 // onStopped answers calls and closes connections that are left. After sessionClosed there
 // are none, but user code can stop any actor before.
-func (s *session) onStopped(c actor.Context) {
-	s.stopTimer()
-	s.onTail(c, nil)
-	s.unwatchSubscribers(c)
+func (s *session) onStopped() {
+	s.timer.Stop()
+	s.onTail(nil)
+	s.unwatchSubscribers()
 	if s.abortDial != nil {
 		s.abortDial(nil)
 	}
 	s.cancelRunning()
 	for _, k := range s.owed() {
-		s.replyStopped(c, k)
+		s.replyStopped(k)
 	}
-	s.withdrawAll(c)
+	s.withdrawAll()
 	s.parked.Take()
 	s.running.Take()
 	for _, conn := range []mcpbridge.Conn{s.conn, s.oldConn, s.resumable} {
@@ -215,7 +215,7 @@ func (s *session) onStopped(c actor.Context) {
 	s.mailbox.Close(func(message any) {
 		switch msg := actor.UnwrapEnvelopeMessage(message).(type) {
 		case *contract.Call:
-			s.replyStopped(c, msg)
+			s.replyStopped(msg)
 		case *dialed:
 			if conn := cmp.Or(msg.conn, msg.left); conn != nil {
 				go contract.CloseWithin(contract.UnresponsiveAfter, conn.Close) //nolint:errcheck // nobody is left who could be told
@@ -227,10 +227,10 @@ func (s *session) onStopped(c actor.Context) {
 }
 
 // replyStopped answers a call that is left when other code has stopped the actor.
-func (s *session) replyStopped(c actor.Context, k *contract.Call) {
+func (s *session) replyStopped(k *contract.Call) {
 	f := k.Failure(messages.CodeClosed, "the session was stopped")
 	f.MayHaveRun = f.MayHaveRun || k.Conn != nil
-	s.reply(c, k, f)
+	s.reply(k, f)
 }
 
 // endOfDial returns why a dial that runs is ended, or nil.

@@ -8,6 +8,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
@@ -39,6 +40,7 @@ func Props(spec Spec) (*actor.Props, *mailbox.Mailbox) {
 		bind: spec.Bind, generation: spec.Generation, floor: spec.Floor, noResume: spec.NoResume, leftovers: spec.Leftovers, cleanup: spec.Cleanup,
 	}
 	d.mailbox.Parent = spec.Registry
+	d.timer.Fire = func() { d.mailbox.PostUserMessage(&timerFired{}) }
 	return actor.PropsFromProducer(func() actor.Actor { return newSession(d) }, d.cfg.RunsOn(&d.mailbox)...), &d.mailbox
 }
 
@@ -51,6 +53,8 @@ type durable struct {
 	limits       *mcpbridge.Limits     // read-only; replaced by limitsChanged
 	registry     *mailbox.Mailbox      // of the registry
 	registration contract.Registration // belongs to the registry, not read here
+	system       *actor.ActorSystem    // these two are set when the actor has started
+	self         *actor.PID
 
 	generation  uint64
 	floor       uint64            // the first generation is higher, unless the store has a record to resume
@@ -95,8 +99,7 @@ type durable struct {
 	lostAt   time.Time     // when the last connection ended
 	wantedAt time.Time     // when a call last came while none was wanted
 
-	wakeTimer *time.Timer // sends timerFired; nil when it will not come
-	wakeAt    time.Time   // when wakeTimer fires
+	timer alarm.Timer // sends timerFired
 
 	cleanup *Cleanup // the work of an actor that closes leftovers, or nil
 

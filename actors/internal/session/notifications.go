@@ -1,15 +1,13 @@
 package session
 
 import (
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // onNotification sends progress to the subscriber of its operation, until the operation is
 // answered, and any other notification to its subscribers and to the registry.
-func (s *session) onNotification(c actor.Context, msg *notificationReceived) {
+func (s *session) onNotification(msg *notificationReceived) {
 	stamp := s.stamp()
 	if msg.of != nil {
 		msg.heard.Remove()

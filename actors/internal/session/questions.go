@@ -12,7 +12,7 @@ import (
 
 // onAsked sends a question to the handler of its operation, or else of the scope, or else of the
 // supervisor.
-func (s *session) onAsked(c actor.Context, msg *asked) {
+func (s *session) onAsked(msg *asked) {
 	q := msg.question
 	running := s.attribute(q)
 	if q.of != nil && len(q.calls) == 0 && (running || s.conn != nil) { // without conn, it is of a set-up
@@ -95,28 +95,28 @@ func (s *session) isAsked(k *contract.Call) bool {
 // endQuestions withdraws the questions of a call that has ended. One that may belong to several
 // calls is withdrawn when the last of them ends. One for roots, of no operation that is known, is
 // not withdrawn: a server that has just started asks it for the whole session, beside the first call.
-func (s *session) endQuestions(c actor.Context, k *contract.Call, reason string) {
+func (s *session) endQuestions(k *contract.Call, reason string) {
 	for q := range s.questions.All() {
 		if _, its := q.calls[k]; !its {
 			continue
 		}
 		delete(q.calls, k)
 		if _, roots := q.req.(*messages.ListRoots); len(q.calls) == 0 && (q.of != nil || !roots) {
-			s.withdraw(c, q, reason)
+			s.withdraw(q, reason)
 		}
 	}
 }
 
 // withdrawAll withdraws the questions that are left when the session is closed.
-func (s *session) withdrawAll(c actor.Context) {
+func (s *session) withdrawAll() {
 	for q := range s.questions.All() {
-		s.withdraw(c, q, "the session was closed")
+		s.withdraw(q, "the session was closed")
 	}
 }
 
 // withdraw forgets a question. If it was open, its handler is told, before the question stops watching
 // it: a process that stands for a handler on another member may end once nobody watches it.
-func (s *session) withdraw(c actor.Context, q *question, reason string) {
+func (s *session) withdraw(q *question, reason string) {
 	if q.node.In == nil {
 		return
 	}

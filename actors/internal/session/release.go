@@ -3,19 +3,17 @@ package session
 import (
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 )
 
 // releaseOld detaches the old connection, once no call runs on it, or the time of these
 // calls (graceEnds) is over. Its MCP session stays open on the server, to be resumed.
-func (s *session) releaseOld(c actor.Context) {
+func (s *session) releaseOld() {
 	if s.oldConn == nil || s.closingConn != nil {
 		return
 	}
 	if s.running.Count > 0 && time.Now().Before(s.graceEnds) {
-		s.wakeBy(c, s.graceEnds)
+		s.timer.By(s.graceEnds)
 		return
 	}
 	s.cancelRunning()
@@ -44,8 +42,8 @@ func (s *session) onConnDetached(msg *connDetached) {
 }
 
 // onLateDial releases the connection that the previous incarnation has dialed.
-func (s *session) onLateDial(c actor.Context, msg *dialed) {
+func (s *session) onLateDial(msg *dialed) {
 	s.dialEnded(msg)
 	s.oldConn, s.closingConn = msg.conn, nil
-	s.releaseOld(c)
+	s.releaseOld()
 }

@@ -2,24 +2,22 @@ package session
 
 import (
 	"time"
-
-	"github.com/asynkron/protoactor-go/actor"
 )
 
 // saveAfter is how long after a store has not taken a record it is asked again.
 const saveAfter = 5 * time.Second
 
 // scheduleSave sets the time at which a store that has not taken the record of the MCP session is asked again.
-func (s *session) scheduleSave(c actor.Context) {
+func (s *session) scheduleSave() {
 	if s.cfg.Store != nil && !s.saved && !s.saving {
 		s.saveAt = time.Now().Add(saveAfter)
-		s.wakeBy(c, s.saveAt)
+		s.timer.By(s.saveAt)
 	}
 }
 
 // saveLater asks the store again if that is due.
-func (s *session) saveLater(c actor.Context) {
-	if s.saved || !s.isDue(c, s.saveAt) { // a dial since may have saved it
+func (s *session) saveLater() {
+	if s.saved || !s.timer.IsDue(s.saveAt) { // a dial since may have saved it
 		return
 	}
 	s.saving, s.saveAt = true, time.Time{}

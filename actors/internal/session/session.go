@@ -66,14 +66,15 @@ func (s *session) Receive(c actor.Context) {
 	}
 	switch msg := c.Message().(type) {
 	case *actor.Started:
-		s.onStarted(c)
+		s.system, s.self = c.ActorSystem(), c.Self()
+		s.onStarted()
 	case *actor.Terminated:
 		s.onSubscriberTerminated(msg.Who)
 	case *actor.Restarting:
 	case *actor.Stopping:
 		s.onStopping()
 	case *actor.Stopped:
-		s.onStopped(c)
+		s.onStopped()
 	default:
 		s.state(c)
 	}
@@ -84,26 +85,26 @@ func (s *session) Receive(c actor.Context) {
 func (s *session) deciding(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *contract.Call:
-		s.park(c, msg)
+		s.park(msg)
 	case *contract.Directive:
-		s.onDirective(c, msg)
-		s.proceed(c)
+		s.onDirective(msg)
+		s.proceed()
 	case *callReturned:
-		s.onCallReturned(c, msg)
-		s.releaseOld(c)
+		s.onCallReturned(msg)
+		s.releaseOld()
 	case *connDetached:
 		s.onConnDetached(msg)
 	case *dialed:
-		s.onLateDial(c, msg)
+		s.onLateDial(msg)
 	case *timerFired:
-		s.onTimerFired(c)
-		s.releaseOld(c)
+		s.onTimerFired()
+		s.releaseOld()
 	case *contract.ServerDown:
-		s.failParked(c, msg.Cause, msg.RetryAt)
+		s.failParked(msg.Cause, msg.RetryAt)
 	case *contract.Grant:
 		// faulted, which the session has sent, revokes it
 	default:
-		s.always(c)
+		s.always(msg)
 	}
 }
 
@@ -111,23 +112,23 @@ func (s *session) deciding(c actor.Context) {
 func (s *session) releasing(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *contract.Call:
-		s.park(c, msg)
+		s.park(msg)
 	case *callReturned:
-		s.onCallReturned(c, msg)
-		s.releaseOld(c)
+		s.onCallReturned(msg)
+		s.releaseOld()
 	case *connDetached:
 		s.onConnDetached(msg)
-		s.proceed(c)
+		s.proceed()
 	case *dialed:
-		s.onLateDial(c, msg)
-		s.proceed(c)
+		s.onLateDial(msg)
+		s.proceed()
 	case *timerFired:
-		s.onTimerFired(c)
-		s.releaseOld(c)
+		s.onTimerFired()
+		s.releaseOld()
 	case *contract.ServerDown:
-		s.failParked(c, msg.Cause, msg.RetryAt)
+		s.failParked(msg.Cause, msg.RetryAt)
 	default:
-		s.always(c)
+		s.always(msg)
 	}
 }
 
@@ -136,15 +137,15 @@ func (s *session) idle(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *contract.Call:
 		s.wantedAt = time.Now()
-		s.park(c, msg)
-		s.proceed(c)
+		s.park(msg)
+		s.proceed()
 	case *callReturned:
-		s.onCallReturned(c, msg)
-		s.queueIfWanted(c)
+		s.onCallReturned(msg)
+		s.queueIfWanted()
 	case *contract.Grant: // it crossed becameIdle
-		s.onGrant(c, msg)
+		s.onGrant(msg)
 	default:
-		s.always(c)
+		s.always(msg)
 	}
 }
 
@@ -152,20 +153,20 @@ func (s *session) idle(c actor.Context) {
 func (s *session) queued(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *contract.Call:
-		s.park(c, msg)
+		s.park(msg)
 	case *contract.Grant:
-		s.onGrant(c, msg)
+		s.onGrant(msg)
 	case *contract.ServerDown:
-		s.failParked(c, msg.Cause, msg.RetryAt)
-		s.idleIfUnwanted(c)
+		s.failParked(msg.Cause, msg.RetryAt)
+		s.idleIfUnwanted()
 	case *contract.CancelCalls:
-		s.onCancelled(c, msg)
-		s.idleIfUnwanted(c)
+		s.onCancelled(msg)
+		s.idleIfUnwanted()
 	case *timerFired:
-		s.onTimerFired(c)
-		s.idleIfUnwanted(c)
+		s.onTimerFired()
+		s.idleIfUnwanted()
 	default:
-		s.always(c)
+		s.always(msg)
 	}
 }
 
@@ -173,9 +174,9 @@ func (s *session) queued(c actor.Context) {
 func (s *session) connecting(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *contract.Call:
-		s.park(c, msg)
+		s.park(msg)
 	case *dialed:
-		s.onDialed(c, msg)
+		s.onDialed(msg)
 	case *contract.AbandonDial:
 		s.state = s.abandoning
 		s.abortDial(nil)
@@ -184,7 +185,7 @@ func (s *session) connecting(c actor.Context) {
 	case *notificationReceived:
 		s.onEarlyNotification(msg)
 	default:
-		s.always(c)
+		s.always(msg)
 	}
 }
 
@@ -193,13 +194,13 @@ func (s *session) connecting(c actor.Context) {
 func (s *session) abandoning(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *contract.Call:
-		s.park(c, msg)
+		s.park(msg)
 	case *dialed:
-		s.onAbandoned(c, msg)
+		s.onAbandoned(msg)
 	case *notificationReceived:
 		msg.heard.Remove() // of a connection that is about to be released
 	default:
-		s.always(c)
+		s.always(msg)
 	}
 }
 
@@ -207,30 +208,30 @@ func (s *session) abandoning(c actor.Context) {
 func (s *session) ready(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *contract.Call:
-		s.park(c, msg)
-		s.startParked(c)
+		s.park(msg)
+		s.startParked()
 	case *callReturned:
-		s.onCallReturned(c, msg)
-		s.startParked(c)
+		s.onCallReturned(msg)
+		s.startParked()
 	case *toolsListed:
-		s.onToolsListed(c, msg)
-		s.startParked(c)
+		s.onToolsListed(msg)
+		s.startParked()
 	case *heardAgain:
-		s.onHeardAgain(c, msg)
-		s.startParked(c)
+		s.onHeardAgain(msg)
+		s.startParked()
 	case *timerFired:
-		s.onTimerFired(c)
-		s.ping(c)
-		s.saveLater(c)
+		s.onTimerFired()
+		s.ping()
+		s.saveLater()
 	case *recordSaved:
 		s.onRecordSaved(msg)
-		s.scheduleSave(c)
+		s.scheduleSave()
 	case *pingReturned:
 		s.onPingReturned(msg)
 	case *disconnected:
 		s.onDisconnected(msg)
 	default:
-		s.always(c)
+		s.always(msg)
 	}
 }
 
@@ -238,35 +239,35 @@ func (s *session) ready(c actor.Context) {
 func (s *session) draining(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *contract.Call:
-		s.reply(c, msg, msg.Failure(messages.CodeClosed, "the session is closing"))
+		s.reply(msg, msg.Failure(messages.CodeClosed, "the session is closing"))
 	case *callReturned:
-		s.onCallReturned(c, msg)
-		s.continueDraining(c)
+		s.onCallReturned(msg)
+		s.continueDraining()
 	case *toolsListed, *heardAgain, *taskCancelled:
 		s.requests--
-		s.continueDraining(c)
+		s.continueDraining()
 	case *pingReturned:
 		s.pinging = false
-		s.continueDraining(c)
+		s.continueDraining()
 	case *recordSaved:
 		s.onRecordSaved(msg)
-		s.continueDraining(c)
+		s.continueDraining()
 	case *dialed:
-		s.onDialedDraining(c, msg)
+		s.onDialedDraining(msg)
 	case *connDetached:
-		s.onConnDetachedDraining(c, msg)
+		s.onConnDetachedDraining(msg)
 	case *connClosed:
-		s.onConnClosed(c, msg)
+		s.onConnClosed(msg)
 	case *leftClosed:
 		s.onLeftClosed(msg)
-		s.continueDraining(c)
+		s.continueDraining()
 	case *timerFired:
-		s.onTimerFired(c)
-		s.continueDraining(c)
+		s.onTimerFired()
+		s.continueDraining()
 	case *contract.Grant, *contract.Directive:
 		// no dial follows
 	default:
-		s.always(c)
+		s.always(msg)
 	}
 }
 
@@ -274,12 +275,12 @@ func (s *session) draining(c actor.Context) {
 func (s *session) closed(actor.Context) {}
 
 // always handles the messages that most states handle in the same way.
-func (s *session) always(c actor.Context) {
-	switch msg := c.Message().(type) {
+func (s *session) always(msg any) {
+	switch msg := msg.(type) {
 	case *callReturned:
-		s.onCallReturned(c, msg)
+		s.onCallReturned(msg)
 	case *toolsListed:
-		s.onToolsListed(c, msg)
+		s.onToolsListed(msg)
 	case *pingReturned:
 		s.onPingReturned(msg)
 	case *recordSaved:
@@ -291,29 +292,29 @@ func (s *session) always(c actor.Context) {
 	case *contract.TaskHeard:
 		s.onTaskHeard(msg)
 	case *contract.CancelCalls:
-		s.onCancelled(c, msg)
+		s.onCancelled(msg)
 	case *notificationReceived:
-		s.onNotification(c, msg)
+		s.onNotification(msg)
 	case *contract.Drain:
-		s.onDrain(c, msg)
+		s.onDrain(msg)
 	case *asked:
-		s.onAsked(c, msg)
+		s.onAsked(msg)
 	case *questionOver:
-		s.withdraw(c, msg.question, msg.reason)
+		s.withdraw(msg.question, msg.reason)
 	case *contract.ScopeBound:
 		s.bind = msg.Bind
 	case *contract.TailTo:
-		s.onTail(c, msg.Subscriber)
+		s.onTail(msg.Subscriber)
 	case *stderrReady:
-		s.sendLines(c)
+		s.sendLines()
 	case lineTaken:
-		s.onLineTaken(c, msg)
+		s.onLineTaken(msg)
 	case *contract.Forget:
 		s.refused = nil
 	case *contract.AdoptSettings:
-		s.onSettingsAdopted(c, msg)
+		s.onSettingsAdopted(msg)
 	case *timerFired:
-		s.onTimerFired(c)
+		s.onTimerFired()
 	case *contract.LimitsChanged:
 		s.limits = msg.Limits
 	case *disconnected, *connDetached, *contract.AbandonDial, *contract.ServerDown, *contract.Directive:
@@ -324,9 +325,9 @@ func (s *session) always(c actor.Context) {
 }
 
 // onStarted begins an incarnation.
-func (s *session) onStarted(c actor.Context) {
+func (s *session) onStarted() {
 	if s.cleanup != nil {
-		s.startCleanup(c)
+		s.startCleanup()
 		return
 	}
 	if s.conn != nil {
@@ -337,33 +338,33 @@ func (s *session) onStarted(c actor.Context) {
 	switch {
 	case s.drainOrder != nil: // the restart is due to a bug
 		s.state = s.draining
-		s.continueDraining(c)
+		s.continueDraining()
 		return
 	case s.cause != nil:
 		s.state = s.deciding
 		s.report(&contract.Faulted{Of: s.registration, Fault: s.cause})
-		s.releaseOld(c)
+		s.releaseOld()
 	default:
-		s.proceed(c)
+		s.proceed()
 	}
-	s.serveDeadlines(c)
+	s.serveDeadlines()
 }
 
 // onDirective fails parked calls if the directive says so, and notes whether the session
 // is opened again without any call.
-func (s *session) onDirective(c actor.Context, msg *contract.Directive) {
+func (s *session) onDirective(msg *contract.Directive) {
 	s.refused = nil
 	s.reopen = s.wasOpen && !msg.GaveUp && !s.openedUnused && s.expectsNotifications()
 	if msg.GaveUp && msg.Cause.Class == mcpbridge.Unauthorized {
 		s.refused, s.refusedUntil = msg.Cause.Cause, msg.RetryAt
 	}
 	if msg.FailParked {
-		s.failParked(c, msg.Cause.Cause, msg.RetryAt)
+		s.failParked(msg.Cause.Cause, msg.RetryAt)
 	}
 }
 
 // failParked answers all parked calls with a failure, but for those that wait for a server that is down.
-func (s *session) failParked(c actor.Context, cause *mcpbridge.Error, retryAt time.Time) {
+func (s *session) failParked(cause *mcpbridge.Error, retryAt time.Time) {
 	isDown := cause.Class == mcpbridge.Unavailable && cause.Server == mcpbridge.Absent
 	for _, k := range s.parked.Take() {
 		if isDown && k.Watches() {
@@ -372,7 +373,7 @@ func (s *session) failParked(c actor.Context, cause *mcpbridge.Error, retryAt ti
 		}
 		f := k.Unavailable(cause)
 		contract.RetryIn(f, max(f.RetryAfter, time.Until(retryAt)))
-		s.reply(c, k, f)
+		s.reply(k, f)
 	}
 }
 
@@ -380,7 +381,7 @@ func (s *session) failParked(c actor.Context, cause *mcpbridge.Error, retryAt ti
 func (s *session) wanted() bool { return s.reopen || s.parked.Count > 0 }
 
 // proceed enters releasing, queued or idle: the first one whose condition holds.
-func (s *session) proceed(c actor.Context) {
+func (s *session) proceed() {
 	switch {
 	case s.oldConn != nil || s.abortDial != nil:
 		s.state = s.releasing
@@ -394,16 +395,16 @@ func (s *session) proceed(c actor.Context) {
 }
 
 // queueIfWanted leaves idle if a connection is wanted.
-func (s *session) queueIfWanted(c actor.Context) {
+func (s *session) queueIfWanted() {
 	if s.wanted() {
-		s.proceed(c)
+		s.proceed()
 	}
 }
 
 // idleIfUnwanted leaves queued if no connection is wanted any longer.
-func (s *session) idleIfUnwanted(c actor.Context) {
+func (s *session) idleIfUnwanted() {
 	if !s.wanted() {
-		s.proceed(c)
+		s.proceed()
 	}
 }
 

@@ -24,16 +24,16 @@ type tail struct {
 type lineTaken interface{ TakenBy() *actor.PID }
 
 // onTail replaces the subscriber of the tail.
-func (s *session) onTail(c actor.Context, subscriber *actor.PID) {
+func (s *session) onTail(subscriber *actor.PID) {
 	if before := s.tail.subscriber; before != nil && !s.settings.HasSubscriber(before) {
-		s.cfg.Post.Unwatch(before, c.Self())
+		s.cfg.Post.Unwatch(before, s.self)
 	}
 	s.tail.subscriber, s.tail.untaken = subscriber, 0
 	if subscriber == nil {
 		s.tail.stderr.Follow(nil)
 		return
 	}
-	s.cfg.Post.Watch(subscriber, c.Self())
+	s.cfg.Post.Watch(subscriber, s.self)
 	self := &s.mailbox
 	s.tail.stderr.Follow(func() { self.PostUserMessage(&stderrReady{}) })
 }
@@ -48,26 +48,26 @@ func (s *session) onSubscriberTerminated(who *actor.PID) {
 }
 
 // onLineTaken makes room for the next line.
-func (s *session) onLineTaken(c actor.Context, msg lineTaken) {
+func (s *session) onLineTaken(msg lineTaken) {
 	if s.tail.untaken > 0 && contract.SamePID(msg.TakenBy(), s.tail.subscriber) {
 		s.tail.untaken--
-		s.sendLines(c)
+		s.sendLines()
 	}
 }
 
 // sendLines sends the lines that the subscriber can take.
-func (s *session) sendLines(c actor.Context) {
+func (s *session) sendLines() {
 	if s.tail.subscriber == nil {
 		return
 	}
 	for _, line := range s.tail.stderr.Take(maxUntaken - s.tail.untaken) {
 		s.tail.untaken++
-		s.cfg.Post.Request(s.tail.subscriber, &messages.StderrLine{Key: s.key, Line: line.Text, Dropped: line.Dropped}, c.Self())
+		s.cfg.Post.Request(s.tail.subscriber, &messages.StderrLine{Key: s.key, Line: line.Text, Dropped: line.Dropped}, s.self)
 	}
 }
 
 // endTail sends the last lines, and ends the tail.
-func (s *session) endTail(c actor.Context) {
-	s.sendLines(c)
-	s.onTail(c, nil)
+func (s *session) endTail() {
+	s.sendLines()
+	s.onTail(nil)
 }

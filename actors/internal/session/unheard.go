@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -49,7 +47,7 @@ func (s *session) listen() {
 
 // onHeardAgain lets parked calls run, unless the bridge says that the session is still unheard, or has ended. What
 // a connection of another kind answers to an operation that it does not know means nothing.
-func (s *session) onHeardAgain(c actor.Context, msg *heardAgain) {
+func (s *session) onHeardAgain(msg *heardAgain) {
 	s.requests--
 	if msg.conn != s.conn {
 		return
@@ -63,7 +61,7 @@ func (s *session) onHeardAgain(c actor.Context, msg *heardAgain) {
 		s.unheard = nil
 		s.report(&contract.Unheard{Of: s.registration, Cause: nil})
 	case s.cfg.FailFast:
-		s.failParked(c, s.unheard, time.Time{})
+		s.failParked(s.unheard, time.Time{})
 	}
 }
 

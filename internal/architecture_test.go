@@ -29,7 +29,7 @@ var circles = map[string]int{
 	"actors/internal/admission": 8,
 	"actors/internal/catalogue": 3,
 	"actors/internal/contract":  7,
-	"actors/internal/session":   18,
+	"actors/internal/session":   17,
 	"actors/registry":           17,
 	"cluster":                   6,
 	"cluster/internal/mesh":     4,
@@ -119,6 +119,7 @@ var imports = []struct{ of, may string }{
 		"actors/internal/catalogue actors/internal/contract actors/internal/mailbox"},
 	{"actors/internal/session", "actors mcpbridge messages internal/protocol internal/tasks actors/internal/alarm actors/internal/callctx actors/internal/contract " +
 		"actors/internal/mailbox actors/internal/ring"},
+	{"actors/internal/cleanup", "actors mcpbridge actors/internal/alarm actors/internal/contract actors/internal/mailbox"},
 	{"actors/internal/pace", "actors/internal/alarm"},
 	{"actors/internal/inspection", "messages actors/internal/admission actors/internal/contract actors/internal/table"},
 	{"actors/internal/closing", "messages actors/internal/alarm actors/internal/contract actors/internal/ring actors/internal/table"},
@@ -134,7 +135,7 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/member", "messages internal/protocol actors/internal/contract actors/internal/table"},
 	{"actors/internal/calls", "mcpbridge messages internal/protocol actors/internal/contract actors/internal/dialing actors/internal/lists actors/internal/member " +
 		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/table"},
-	{"actors/internal/sessions", "mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/closing actors/internal/contract actors/internal/dialing " +
+	{"actors/internal/sessions", "mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/cleanup actors/internal/closing actors/internal/contract actors/internal/dialing " +
 		"actors/internal/lists actors/internal/mailbox actors/internal/owners actors/internal/session actors/internal/table"},
 	{"actors/internal/closer", "mcpbridge messages internal/protocol actors/internal/alarm actors/internal/closing actors/internal/contract actors/internal/member " +
 		"actors/internal/sessions actors/internal/table"},

@@ -286,7 +286,7 @@ func TestABugAsTheRecordIsLoadedDoesNotForgetTheSessionInTheStore(t *testing.T) 
 		require.True(t, s.record.Valid())
 		require.Empty(t, (<-w.send(&messages.CloseScope{Scope: "stored"}).Reply).(*messages.Closed).Left)
 		require.False(t, s.record.Valid())
-	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store, cfg.Probe = s, s, plant("*session.recordLoaded", 0) })
+	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store, cfg.Probe = s, s, plant("*cleanup.recordLoaded", 0) })
 }
 
 // What is to be closed is not left open because the supervisor stops meanwhile.

@@ -91,7 +91,7 @@ func (s *simulation) checkGeneration(stamp messages.Stamp, attached bool) {
 func (s *simulation) checkDeadLetter(e *actor.DeadLetterEvent) {
 	_, ignored := e.Message.(actor.IgnoreDeadLetterLogging)
 	kind := fmt.Sprintf("%T", e.Message)
-	ours := strings.HasPrefix(kind, "*contract.") || strings.HasPrefix(kind, "*session.") || strings.HasPrefix(kind, "*registry.")
+	ours := strings.HasPrefix(kind, "*contract.") || strings.HasPrefix(kind, "*session.") || strings.HasPrefix(kind, "*cleanup.") || strings.HasPrefix(kind, "*registry.")
 	if ours && !ignored {
 		s.violate("a dead letter", "%s", kind)
 	}

@@ -60,10 +60,6 @@ func (s *session) answerAfterBug(c actor.Context) {
 		s.drainOrder = msg
 	case *timerFired:
 		s.timer.Fired()
-	case *recordLoaded:
-		s.cleanup.keep(msg.record)
-	case *leftoversClosed:
-		s.cleanup.runs = false
 	}
 	if s.abortDial != nil {
 		s.abortDial(nil)

@@ -18,26 +18,19 @@ import (
 
 // Spec is what a session is spawned with.
 type Spec struct {
-	Config       *contract.Config
-	Life         context.Context // as in contract.KeyStore
-	Key          messages.Key
-	Server       *mcpbridge.Server     // read-only
-	Limits       *mcpbridge.Limits     // read-only
-	Registry     *mailbox.Mailbox      // of the registry
-	Registration contract.Registration // in the messages of the session
-	Bind         *messages.Bind        // of the scope; not nil, read-only
-	Generation   uint64                // of the last MCP session of the key
-	Floor        uint64                // the first generation is higher, unless the store has a record to resume
-	NoResume     bool                  // the record in the store is of an MCP session that is being closed
-	Leftovers    []string              // the ids of MCP sessions that could not be closed, and are not resumed
-	Cleanup      *Cleanup              // the work of an actor that closes leftovers, or nil
+	contract.Child
+	Server    *mcpbridge.Server // read-only
+	Bind      *messages.Bind    // of the scope; not nil, read-only
+	Floor     uint64            // the first generation is higher, unless the store has a record to resume
+	NoResume  bool              // the record in the store is of an MCP session that is being closed
+	Leftovers []string          // the ids of MCP sessions that could not be closed, and are not resumed
 }
 
 // Props returns the Props of a session, and its mailbox.
 func Props(spec Spec) (*actor.Props, *mailbox.Mailbox) {
 	d := &durable{
-		cfg: spec.Config, store: contract.KeyStore{Cfg: spec.Config, Key: spec.Key, Life: spec.Life}, key: spec.Key, server: spec.Server, limits: spec.Limits, registry: spec.Registry, registration: spec.Registration,
-		bind: spec.Bind, generation: spec.Generation, floor: spec.Floor, noResume: spec.NoResume, leftovers: spec.Leftovers, cleanup: spec.Cleanup,
+		cfg: spec.Config, store: spec.Store(), key: spec.Key, server: spec.Server, limits: spec.Limits, registry: spec.Registry, registration: spec.Registration,
+		bind: spec.Bind, generation: spec.Generation, floor: spec.Floor, noResume: spec.NoResume, leftovers: spec.Leftovers,
 	}
 	d.mailbox.Parent = spec.Registry
 	d.timer.Fire = func() { d.mailbox.PostUserMessage(&timerFired{}) }
@@ -100,8 +93,6 @@ type durable struct {
 	wantedAt time.Time     // when a call last came while none was wanted
 
 	timer alarm.Timer // sends timerFired
-
-	cleanup *Cleanup // the work of an actor that closes leftovers, or nil
 
 	bind      *messages.Bind       // of the scope; not nil, read-only
 	questions ring.Ring[*question] // of the server, without an answer

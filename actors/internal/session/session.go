@@ -326,10 +326,6 @@ func (s *session) always(msg any) {
 
 // onStarted begins an incarnation.
 func (s *session) onStarted() {
-	if s.cleanup != nil {
-		s.startCleanup()
-		return
-	}
 	if s.conn != nil {
 		s.oldConn, s.conn = s.conn, nil
 		s.interruptTasks(func(*contract.Call) bool { return true })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
+	"github.com/mcpactor/mcpactor/actors/internal/cleanup"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/dialing"
@@ -50,15 +51,18 @@ func (s *Sessions) Current(key messages.Key) *table.Registration {
 		return e.Current
 	}
 	reg := &table.Registration{Key: key, Server: s.Table.Servers[key.Server]}
-	s.start(reg, s.Table.JoinTenant(reg), session.Spec{
-		Generation: e.Generation, Floor: s.Table.Generations.Floor, NoResume: e.ClosesRecord(), Leftovers: s.Closings.Leftovers.SessionIDs(key),
+	child := s.join(reg, s.Table.JoinTenant(reg))
+	props, box := session.Props(session.Spec{
+		Child: child, Server: &reg.Server.Server, Bind: s.Owners.Binding(key.Scope),
+		Floor: s.Table.Generations.Floor, NoResume: e.ClosesRecord(), Leftovers: s.Closings.Leftovers.SessionIDs(key),
 	})
+	s.start(reg, props, box)
 	s.Lists.SetState(reg, messages.StateWaiting)
 	e.Current = reg
 	return reg
 }
 
-// CleanUp spawns a session actor that closes leftovers of a key, and the MCP session in the store unless that is to
+// CleanUp spawns an actor that closes leftovers of a key, and the MCP session in the store unless that is to
 // be left. The next session of the key waits for it.
 func (s *Sessions) CleanUp(key messages.Key, left []contract.Leftover, leave bool) *table.Registration {
 	e := s.Table.Ensure(key)
@@ -67,7 +71,8 @@ func (s *Sessions) CleanUp(key messages.Key, left []contract.Leftover, leave boo
 		srv = s.Dialing.NewServer(mcpbridge.Server{Name: key.Server}, "")
 	}
 	reg := &table.Registration{Key: key, Server: srv, Session: admission.Session{Draining: true, Cleanup: true}, DrainedBy: contract.Drain{Leave: leave}, Leftovers: left}
-	s.start(reg, nil, session.Spec{Generation: e.Generation, Cleanup: &session.Cleanup{Leftovers: left, Leave: leave}})
+	props, box := cleanup.Props(s.join(reg, nil), cleanup.Work{Leftovers: left, Leave: leave})
+	s.start(reg, props, box)
 	if s.Table.Servers[key.Server] != srv {
 		s.Gate.Remove(srv.Turns) // when this session has left
 	}
@@ -76,18 +81,23 @@ func (s *Sessions) CleanUp(key messages.Key, left []contract.Leftover, leave boo
 	return reg
 }
 
-// start spawns the actor of a session.
-func (s *Sessions) start(reg *table.Registration, tenant *admission.Tenant, spec session.Spec) {
+// join gives a session its place among the others, and returns what its actor is spawned with.
+func (s *Sessions) join(reg *table.Registration, tenant *admission.Tenant) contract.Child {
 	reg.Limits = reg.Server.Resolved
 	reg.Of = reg
 	reg.Backoff.What = func() { s.Dialing.Advance(reg) }
 	s.Gate.Join(&reg.Session, reg.Server.Turns, tenant)
-	spec.Config, spec.Key, spec.Server, spec.Limits = s.Cfg, reg.Key, &reg.Server.Server, reg.Limits
-	spec.Registry, spec.Registration, spec.Bind = s.Mailbox, reg, s.Owners.Binding(reg.Key.Scope)
 	life, end := context.WithCancelCause(context.Background())
-	spec.Life, reg.EndLife = life, func() { end(contract.ErrLifeOver) }
-	var props *actor.Props
-	props, reg.Mailbox = session.Props(spec)
+	reg.EndLife = func() { end(contract.ErrLifeOver) }
+	return contract.Child{
+		Config: s.Cfg, Life: life, Key: reg.Key, Limits: reg.Limits,
+		Registry: s.Mailbox, Registration: reg, Generation: s.Table.Entry(reg.Key).Generation,
+	}
+}
+
+// start spawns the actor of a session.
+func (s *Sessions) start(reg *table.Registration, props *actor.Props, mailbox *mailbox.Mailbox) {
+	reg.Mailbox = mailbox
 	reg.PID = s.Spawn(props)
 	s.Children++
 	s.Table.Add(reg)

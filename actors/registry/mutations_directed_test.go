@@ -60,7 +60,7 @@ var directedMutations = []directedMutation{
 	}}},
 	{5, "./tests", "TestLostCallIsReplayedWhenThatIsSafe", plantedBug("a call is replayed although it may not be")},
 	{5, "./tests", "TestEachCallIsTreatedByWhatHappenedToIt", mutation{"a call that may have run is said not to have run", []change{
-		{inCalls, "	f.MayHaveRun = true\n	s.reply(k, f)\n	s.endQuestions", "	s.reply(k, f)\n	s.endQuestions"},
+		{inCalls, "	f.MayHaveRun = true\n	s.reply(k, f)\n	s.questions.End", "	s.reply(k, f)\n	s.questions.End"},
 	}}},
 	{5, "./tests", "TestSessionsOfBrokenConnectionsAreResumedWithTheirState", mutation{"a session is not resumed after its connection broke", []change{
 		{inRelease, "	if msg.conn == s.gone || msg.conn.Resume() != nil {", "	if msg.conn == s.gone {"},

@@ -171,7 +171,7 @@ func (s *session) onToolsListed(msg *toolsListed) {
 func (s *session) onCallReturned(msg *callReturned) {
 	k := msg.call
 	s.removeRunning(k)
-	s.endQuestions(k, "the operation has returned")
+	s.questions.End(k, "the operation has returned")
 	e := mcpbridge.AsError(msg.err)
 	if e == nil {
 		s.recordSettings(k.Op)
@@ -247,7 +247,7 @@ func (s *session) cutOff(k *contract.Call, code messages.Code, detail string) {
 	f := k.Failure(code, detail)
 	f.MayHaveRun = true
 	s.reply(k, f)
-	s.endQuestions(k, reasonOf(f))
+	s.questions.EndFailed(k, f)
 	s.cancelTask(k)
 	k.Ctx.Cancel()
 	k.Deadline = time.Now().Add(s.limits.CloseTimeout)

@@ -24,7 +24,7 @@ func (s *session) serveDeadlines() {
 	s.expireParked(now)
 	for k := range s.running.All() {
 		at, quiet := k.EndsAt()
-		if quiet && !now.Before(at) && s.isAsked(k) {
+		if quiet && !now.Before(at) && s.questions.IsAsked(k) {
 			k.Hear(now)
 			at, quiet = k.EndsAt()
 		}

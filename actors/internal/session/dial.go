@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/questions"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -205,7 +206,7 @@ func (s *session) dialRequest() mcpbridge.DialRequest {
 	timeout := s.limits.HandlerTimeout
 	req.Ask = func(ctx context.Context, r messages.Request, op messages.Operation) messages.Answer {
 		*r.GetOrigin() = messages.Origin{Key: key, Deadline: time.Now().Add(timeout)}
-		return ask(ctx, system, self, r, op)
+		return questions.Ask(ctx, system, self, r, op)
 	}
 	return req
 }

@@ -95,7 +95,7 @@ func (s *session) continueDraining() {
 
 // sendClosed sends the last message.
 func (s *session) sendClosed() {
-	s.withdrawAll()
+	s.questions.Close()
 	tail := s.tail.subscriber
 	s.endTail()
 	s.unwatchSubscribers()
@@ -203,7 +203,7 @@ func (s *session) onStopped() {
 	for _, k := range s.owed() {
 		s.replyStopped(k)
 	}
-	s.withdrawAll()
+	s.questions.Close()
 	s.parked.Take()
 	s.running.Take()
 	for _, conn := range []mcpbridge.Conn{s.conn, s.oldConn, s.resumable} {

@@ -11,7 +11,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
-	"github.com/mcpactor/mcpactor/actors/internal/ring"
+	"github.com/mcpactor/mcpactor/actors/internal/questions"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -32,6 +32,7 @@ func Props(spec Spec) (*actor.Props, *mailbox.Mailbox) {
 		cfg: spec.Config, store: spec.Store(), key: spec.Key, server: spec.Server, limits: spec.Limits, registry: spec.Registry, registration: spec.Registration,
 		bind: spec.Bind, generation: spec.Generation, floor: spec.Floor, noResume: spec.NoResume, leftovers: spec.Leftovers,
 	}
+	d.questions.Post = d.cfg.Post
 	d.mailbox.Parent = spec.Registry
 	d.timer.Fire = func() { d.mailbox.PostUserMessage(&timerFired{}) }
 	return actor.PropsFromProducer(func() actor.Actor { return newSession(d) }, d.cfg.RunsOn(&d.mailbox)...), &d.mailbox
@@ -94,8 +95,8 @@ type durable struct {
 
 	timer alarm.Timer // sends timerFired
 
-	bind      *messages.Bind       // of the scope; not nil, read-only
-	questions ring.Ring[*question] // of the server, without an answer
+	bind      *messages.Bind // of the scope; not nil, read-only
+	questions questions.Questions
 
 	drainOrder  *contract.Drain        // the last drain message, or nil
 	left        bool                   // the MCP session that the store has was left open, for another process

@@ -7,6 +7,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/questions"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -297,10 +298,10 @@ func (s *session) always(msg any) {
 		s.onNotification(msg)
 	case *contract.Drain:
 		s.onDrain(msg)
-	case *asked:
-		s.onAsked(msg)
-	case *questionOver:
-		s.withdraw(msg.question, msg.reason)
+	case *questions.Asked:
+		s.questions.Take(msg, s.running.All(), s.conn != nil, s.bind.Handler, s.cfg.Handler)
+	case *questions.Over:
+		s.questions.Over(msg)
 	case *contract.ScopeBound:
 		s.bind = msg.Bind
 	case *contract.TailTo:

@@ -1,9 +1,8 @@
-package session
+package questions
 
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -14,10 +13,10 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// question is a request of a server that waits for the answer of a handler. It is a process: the
+// Question is a request of a server that waits for the answer of a handler. It is a process: the
 // handler answers its PID. It is settled once, by the answer, by the end of the handler, or by the
 // session that withdraws it.
-type question struct {
+type Question struct {
 	req messages.Request
 	of  messages.Operation // the operation that it belongs to, or nil if the connection cannot tell
 	pid *actor.PID
@@ -28,33 +27,33 @@ type question struct {
 	// These belong to the session:
 	handler *actor.PID                  // that has got it
 	calls   map[*contract.Call]struct{} // the running calls that it may belong to
-	node    ring.Node[*question]
+	node    ring.Node[*Question]
 }
 
 // From the goroutine of a question to its session.
 type (
-	// asked brings a question.
-	asked struct{ question *question }
-	// questionOver says that nobody waits for the answer any more.
-	questionOver struct {
-		question *question
+	// Asked brings a question.
+	Asked struct{ question *Question }
+	// Over says that nobody waits for the answer any more.
+	Over struct {
+		question *Question
 		reason   string
 	}
 )
 
-// ask has a session ask its handler, and waits for the answer. It blocks.
-func ask(ctx context.Context, system *actor.ActorSystem, session *mailbox.Mailbox, req messages.Request, of messages.Operation) messages.Answer {
-	q := &question{req: req, of: of, open: make(chan struct{}, 1), answer: make(chan messages.Answer, 1)}
+// Ask tells a session to ask its handler, and waits for the answer. It blocks.
+func Ask(ctx context.Context, system *actor.ActorSystem, session *mailbox.Mailbox, req messages.Request, of messages.Operation) messages.Answer {
+	q := &Question{req: req, of: of, open: make(chan struct{}, 1), answer: make(chan messages.Answer, 1)}
 	q.open <- struct{}{}
 	q.pid, _ = system.ProcessRegistry.Add(q, "question"+system.ProcessRegistry.NextId())
 	defer system.ProcessRegistry.Remove(q.pid)
 	ctx, cancel := context.WithDeadline(ctx, req.GetOrigin().Deadline)
 	defer cancel()
 	req.GetOrigin().Question = q.pid.Id
-	session.PostUserMessage(&asked{q})
+	session.PostUserMessage(&Asked{q})
 	select {
 	case answer := <-q.answer:
-		session.PostUserMessage(&questionOver{q, ""})
+		session.PostUserMessage(&Over{q, ""})
 		return answer
 	case <-ctx.Done():
 	}
@@ -62,12 +61,12 @@ func ask(ctx context.Context, system *actor.ActorSystem, session *mailbox.Mailbo
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		reason = "there was no answer in time"
 	}
-	session.PostUserMessage(&questionOver{q, reason})
+	session.PostUserMessage(&Over{q, reason})
 	return &messages.Refusal{Reason: reason}
 }
 
 // settle settles the question, and reports whether it was open.
-func (q *question) settle(answer messages.Answer) bool {
+func (q *Question) settle(answer messages.Answer) bool {
 	select {
 	case <-q.open:
 		q.answer <- answer
@@ -79,22 +78,22 @@ func (q *question) settle(answer messages.Answer) bool {
 
 // SendUserMessage takes the answer of the handler. A handler that has stopped is recognized by
 // the dead letter.
-func (q *question) SendUserMessage(_ *actor.PID, message any) {
+func (q *Question) SendUserMessage(_ *actor.PID, message any) {
 	q.settle(protocol.AnswerOf(actor.UnwrapEnvelopeMessage(message)))
 }
 
 // SendSystemMessage takes the end of the handler.
-func (q *question) SendSystemMessage(_ *actor.PID, message any) {
+func (q *Question) SendSystemMessage(_ *actor.PID, message any) {
 	if _, ended := message.(*actor.Terminated); ended {
 		q.settle(&messages.Refusal{Reason: protocol.NoHandler})
 	}
 }
 
 // Stop does nothing.
-func (*question) Stop(*actor.PID) {}
+func (*Question) Stop(*actor.PID) {}
 
 // Prompt: what it gets is settled at once.
-func (*question) Prompt() {}
+func (*Question) Prompt() {}
 
 // reasonOf returns why a question is withdrawn whose operation has failed.
 func reasonOf(f *messages.Failure) string {
@@ -111,12 +110,4 @@ func reasonOf(f *messages.Failure) string {
 		reason += ": " + f.Detail
 	}
 	return reason
-}
-
-// latest returns the later one of two times.
-func latest(one, other time.Time) time.Time {
-	if one.After(other) {
-		return one
-	}
-	return other
 }

@@ -45,8 +45,8 @@ func (s *session) startParked() {
 			return
 		}
 		s.parked.Remove(k)
-		if s.settings.SubscribedByOthers(k.Op) {
-			s.recordSettings(k.Op)
+		if s.subscribers.SubscribedByOthers(k.Op) {
+			s.subscribers.Record(k.Op)
 			k.Generation = s.generation
 			s.reply(k, k.AddReceipt(&messages.Ack{}))
 			continue
@@ -174,7 +174,7 @@ func (s *session) onCallReturned(msg *callReturned) {
 	s.questions.End(k, "the operation has returned")
 	e := mcpbridge.AsError(msg.err)
 	if e == nil {
-		s.recordSettings(k.Op)
+		s.subscribers.Record(k.Op)
 	}
 	s.noteGone(msg.conn, e)
 	if e != nil && e.Session == mcpbridge.Unheard && msg.conn == s.conn {

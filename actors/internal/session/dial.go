@@ -156,7 +156,7 @@ func (s *session) onGrant(msg *contract.Grant) {
 
 	self := &s.mailbox
 	d := dialAttempt{
-		cfg: s.cfg, limits: s.limits, store: &s.store, noResume: s.noResume, leftovers: s.leftovers, req: s.dialRequest(), setup: s.server.Setup, ops: s.settings.Operations(), previous: s.resumable,
+		cfg: s.cfg, limits: s.limits, store: &s.store, noResume: s.noResume, leftovers: s.leftovers, req: s.dialRequest(), setup: s.server.Setup, ops: s.subscribers.Operations(), previous: s.resumable,
 		generation: s.generation, saved: s.saved, floor: s.floor, reopens: s.wasOpen, stateless: s.stateless,
 	}
 	go func() {
@@ -173,7 +173,7 @@ func (s *session) dialRequest() mcpbridge.DialRequest {
 	system, self, key := s.system, &s.mailbox, s.key
 	events, heard := s.cfg.Events, make(contract.OnTheirWay, contract.MaxOnTheirWay)
 	req := mcpbridge.DialRequest{
-		Key: key, Roots: s.settings.Roots, Capabilities: s.bind.Capabilities, Stderr: &s.tail.stderr, Store: s.cfg.Store,
+		Key: key, Roots: s.subscribers.Roots, Capabilities: s.bind.Capabilities, Stderr: &s.subscribers.Stderr, Store: s.cfg.Store,
 		Down: func(e *mcpbridge.Error) { self.PostUserMessage(&disconnected{s, e}) },
 		Heard: func(n messages.Notification, of messages.Operation) {
 			if !heard.Add() {

@@ -96,13 +96,11 @@ func (s *session) continueDraining() {
 // sendClosed sends the last message.
 func (s *session) sendClosed() {
 	s.questions.Close()
-	tail := s.tail.subscriber
-	s.endTail()
-	s.unwatchSubscribers()
+	tail := s.subscribers.Close()
 	s.state = s.closed
 	s.lastMessage.Of, s.lastMessage.Lifetime = s.registration, s.lifetime()
 	if s.drainOrder != nil && s.drainOrder.Restart {
-		s.lastMessage.Settings, s.lastMessage.Tail = s.settings, tail
+		s.lastMessage.Settings, s.lastMessage.Tail = s.subscribers.Settings, tail
 	}
 	s.report(&s.lastMessage)
 }
@@ -194,8 +192,7 @@ func (s *session) onStopping() {
 // are none, but user code can stop any actor before.
 func (s *session) onStopped() {
 	s.timer.Stop()
-	s.onTail(nil)
-	s.unwatchSubscribers()
+	s.subscribers.Close()
 	if s.abortDial != nil {
 		s.abortDial(nil)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/questions"
+	"github.com/mcpactor/mcpactor/actors/internal/subscribers"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -32,7 +33,8 @@ func Props(spec Spec) (*actor.Props, *mailbox.Mailbox) {
 		cfg: spec.Config, store: spec.Store(), key: spec.Key, server: spec.Server, limits: spec.Limits, registry: spec.Registry, registration: spec.Registration,
 		bind: spec.Bind, generation: spec.Generation, floor: spec.Floor, noResume: spec.NoResume, leftovers: spec.Leftovers,
 	}
-	d.questions.Post = d.cfg.Post
+	d.questions.Post, d.subscribers.Post, d.subscribers.Key = d.cfg.Post, d.cfg.Post, d.key
+	d.subscribers.Ready = func() { d.mailbox.PostUserMessage(&stderrReady{}) }
 	d.mailbox.Parent = spec.Registry
 	d.timer.Fire = func() { d.mailbox.PostUserMessage(&timerFired{}) }
 	return actor.PropsFromProducer(func() actor.Actor { return newSession(d) }, d.cfg.RunsOn(&d.mailbox)...), &d.mailbox
@@ -47,18 +49,16 @@ type durable struct {
 	limits       *mcpbridge.Limits     // read-only; replaced by limitsChanged
 	registry     *mailbox.Mailbox      // of the registry
 	registration contract.Registration // belongs to the registry, not read here
-	system       *actor.ActorSystem    // these two are set when the actor has started
-	self         *actor.PID
+	system       *actor.ActorSystem    // set when the actor has started
 
 	generation  uint64
-	floor       uint64            // the first generation is higher, unless the store has a record to resume
-	settings    contract.Settings // of the server, applied to each new MCP session
-	tail        tail              // of the stderr of the server
-	parked      contract.Queue    // calls that are accepted and do not run
-	running     contract.Queue    // calls that run on conn or oldConn
-	subscribing map[string]bool   // URIs whose subscription a running call changes
-	requests    int               // running requests of our own, but pings: tools/list, tasks/cancel, and the wait of listen
-	moot        []string          // tasks that the next connection cancels
+	floor       uint64 // the first generation is higher, unless the store has a record to resume
+	subscribers subscribers.Subscribers
+	parked      contract.Queue  // calls that are accepted and do not run
+	running     contract.Queue  // calls that run on conn or oldConn
+	subscribing map[string]bool // URIs whose subscription a running call changes
+	requests    int             // running requests of our own, but pings: tools/list, tasks/cancel, and the wait of listen
+	moot        []string        // tasks that the next connection cancels
 
 	// conn is the connection that calls run on, or nil.
 	conn mcpbridge.Conn

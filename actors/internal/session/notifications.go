@@ -26,7 +26,7 @@ func (s *session) onNotification(msg *notificationReceived) {
 	msg.note.SetStamp(stamp)
 	switch note := msg.note.(type) {
 	case *messages.ResourceUpdated:
-		for _, subscriber := range s.settings.Subscribers(note.URI) {
+		for _, subscriber := range s.subscribers.Subscribers(note.URI) {
 			s.cfg.Post.Send(subscriber, note)
 		}
 	case *messages.ServerLog:
@@ -49,5 +49,5 @@ func (s *session) onEarlyNotification(msg *notificationReceived) {
 // expectsNotifications reports whether a caller wants the notifications of the session, so
 // that the session is useful even without calls.
 func (s *session) expectsNotifications() bool {
-	return len(s.settings.Subscriptions) > 0 || s.cfg.Subscriber != nil || s.bind.Subscriber != nil
+	return len(s.subscribers.Subscriptions) > 0 || s.cfg.Subscriber != nil || s.bind.Subscriber != nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/questions"
+	"github.com/mcpactor/mcpactor/actors/internal/subscribers"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -67,10 +68,10 @@ func (s *session) Receive(c actor.Context) {
 	}
 	switch msg := c.Message().(type) {
 	case *actor.Started:
-		s.system, s.self = c.ActorSystem(), c.Self()
+		s.system, s.subscribers.Self = c.ActorSystem(), c.Self()
 		s.onStarted()
 	case *actor.Terminated:
-		s.onSubscriberTerminated(msg.Who)
+		s.subscribers.Terminated(msg.Who)
 	case *actor.Restarting:
 	case *actor.Stopping:
 		s.onStopping()
@@ -305,15 +306,15 @@ func (s *session) always(msg any) {
 	case *contract.ScopeBound:
 		s.bind = msg.Bind
 	case *contract.TailTo:
-		s.onTail(msg.Subscriber)
+		s.subscribers.TailTo(msg.Subscriber)
 	case *stderrReady:
-		s.sendLines()
-	case lineTaken:
-		s.onLineTaken(msg)
+		s.subscribers.SendLines()
+	case subscribers.LineTaken:
+		s.subscribers.OnLineTaken(msg)
 	case *contract.Forget:
 		s.refused = nil
 	case *contract.AdoptSettings:
-		s.onSettingsAdopted(msg)
+		s.subscribers.Adopt(msg)
 	case *timerFired:
 		s.onTimerFired()
 	case *contract.LimitsChanged:

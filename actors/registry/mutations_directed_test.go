@@ -34,7 +34,7 @@ var directedMutations = []directedMutation{
 		{inDrain, "			go contract.CloseWithin(s.limits.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told\n", "			_ = conn\n"},
 	}}},
 	{1, "./actors/registry", "TestBugInASessionLosesNothing", mutation{"a bug forgets the call of its message", []change{
-		{"actors/internal/session/bug.go", "		if !msg.Queued() && !msg.Replied {\n			s.parked.Push(msg)", "		if msg.Queued() && !msg.Replied {\n			s.parked.Push(msg)"},
+		{"actors/internal/session/bug.go", "		if !msg.Queued() && !msg.Replied {\n			s.calls.Parked.Push(msg)", "		if msg.Queued() && !msg.Replied {\n			s.calls.Parked.Push(msg)"},
 	}}},
 	{2, "./tests", "TestConnectionThatComesAfterTheCloseIsClosed", mutation{"the connection of a dial that ends in a drain is not closed", []change{
 		{inDrain, "	s.dialEnded(msg)\n	s.conn = msg.conn\n", "	s.dialEnded(msg)\n"},
@@ -48,7 +48,7 @@ var directedMutations = []directedMutation{
 		{"actors/internal/dialing/faults.go", "FailParked: decided.GiveUp || !reg.WasOpen,", "FailParked: decided.GiveUp,"},
 	}}},
 	{3, "./tests", "TestCallerWhoGivesUpDoesNotCancelTheCreationForOthers", mutation{"a caller who gives up ends the dial", []change{
-		{inCalls, "			s.parked.Remove(k)\n			s.reply(k, k.Failure(messages.CodeCancelled, msg.Detail))\n", "			s.parked.Remove(k)\n			s.reply(k, k.Failure(messages.CodeCancelled, msg.Detail))\n			if s.abortDial != nil {\n				s.abortDial(nil)\n			}\n"},
+		{inCalls, "			s.calls.Parked.Remove(k)\n			s.reply(k, k.Failure(messages.CodeCancelled, msg.Detail))\n", "			s.calls.Parked.Remove(k)\n			s.reply(k, k.Failure(messages.CodeCancelled, msg.Detail))\n			if s.abortDial != nil {\n				s.abortDial(nil)\n			}\n"},
 	}}},
 	{3, "./tests", "TestManyFirstCallsCauseOneInitialize", mutation{"a call that comes as its session opens gets another one", []change{
 		{"actors/internal/sessions/sessions.go", "	if e.Current != nil {\n		return e.Current", "	if e.Current != nil && e.Current.WasOpen {\n		return e.Current"},
@@ -158,7 +158,7 @@ var directedMutations = []directedMutation{
 		{"mcpbridge/internal/outbound/poster.go", "		defer release()\n	}\n	return p.Deliver(m)", "		defer release()\n		return Respond(m.Request, http.StatusAccepted, \"\", nil), nil\n	}\n	return p.Deliver(m)"},
 	}}},
 	{10, "./tests", "TestCancelledCallIsAnsweredOnceWhereverItIs", mutation{"a call that waits is not cancelled", []change{
-		{inCalls, "	for k := range s.parked.All() {\n		if msg.Matches(k) {\n			s.parked", "	for k := range s.parked.All() {\n		if msg.Matches(k) && k.Runs > 0 {\n			s.parked"},
+		{inCalls, "	for k := range s.calls.Parked.All() {\n		if msg.Matches(k) {\n			s.calls.Parked", "	for k := range s.calls.Parked.All() {\n		if msg.Matches(k) && k.Runs > 0 {\n			s.calls.Parked"},
 	}}},
 	{11, "./tests", "TestWaitingCallsAreBoundedOverAllSessions", mutation{"waiting calls are not bounded over all sessions", []change{
 		{"actors/internal/refusal/call.go", "	case r.Table.Waiting >= r.MaxWaitingTotal:", "	case r.Table.Waiting < 0:"},

@@ -92,7 +92,7 @@ const (
 
 var mutations = []mutation{
 	{"a call that is cancelled as it runs is not reported", []change{{
-		inCalls, "	s.report(&k.Answered)\n", "	if k.Answered.Code != messages.CodeCancelled || !s.running.Has(k) {\n		s.report(&k.Answered)\n	}\n",
+		inCalls, "	s.report(&k.Answered)\n", "	if k.Answered.Code != messages.CodeCancelled || !s.calls.Running.Has(k) {\n		s.report(&k.Answered)\n	}\n",
 	}}},
 	{"a slot is returned twice", []change{{inGate, "	if !s.Held {\n		return\n	}\n	s.count(-1)", "	s.count(-1)"}}},
 	{"a second reply after a deadline", []change{{
@@ -170,7 +170,7 @@ var mutations = []mutation{
 	{"a connection that could not be closed is forgotten", []change{{inDrain, "	if msg.err != nil {\n		s.lastMessage.Leftovers", "	if false {\n		s.lastMessage.Leftovers"}}},
 	{"a session that is lost is not resumed", []change{{inRelease, "		s.resumable = msg.conn\n", "		_ = msg\n"}}},
 	{"a dial does not wait for the old connection", []change{{"actors/internal/session/session.go", "	case s.oldConn != nil || s.abortDial != nil:", "	case s.abortDial != nil:"}}},
-	{"one call more than MaxInFlight runs", []change{{inCalls, "if s.running.Count >= s.limits.MaxInFlight {", "if s.running.Count > s.limits.MaxInFlight {"}}},
+	{"one call more than MaxInFlight runs", []change{{inCalls, "if s.calls.Running.Count >= s.limits.MaxInFlight {", "if s.calls.Running.Count > s.limits.MaxInFlight {"}}},
 	{"a call is replayed twice", []change{{inCall, "case k.Runs-k.unprocessed > 1 ||", "case k.Runs-k.unprocessed > 2 ||"}}},
 	{"a call is replayed although it may not be", []change{{inCall, "	return safe || !known, !known\n", "	return safe || true, !known\n"}}},
 	{"a call that another member has lost is replayed although it may not be", []change{{"actors/internal/refusal/call.go", "	if !again {\n", "	if !again && k.Lost == nil {\n"}}},

@@ -42,15 +42,15 @@ func (s *session) answerAfterBug(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *contract.Call:
 		if !msg.Queued() && !msg.Replied {
-			s.parked.Push(msg)
+			s.calls.Parked.Push(msg)
 		}
 	case *callReturned:
-		s.removeRunning(msg.call)
+		s.calls.End(msg.call)
 		if !msg.call.Queued() && !msg.call.Replied {
-			s.parked.Push(msg.call)
+			s.calls.Parked.Push(msg.call)
 		}
 	case *toolsListed, *heardAgain, *taskCancelled:
-		s.requests--
+		s.requests.returned()
 	case *dialed:
 		s.dialEnded(msg)
 		s.oldConn = msg.conn
@@ -64,9 +64,9 @@ func (s *session) answerAfterBug(c actor.Context) {
 	if s.abortDial != nil {
 		s.abortDial(nil)
 	}
-	for _, k := range s.owed() {
-		s.parked.Remove(k)
-		if s.running.Has(k) {
+	for _, k := range s.calls.Owed() {
+		s.calls.Parked.Remove(k)
+		if s.calls.Running.Has(k) {
 			k.Ctx.Cancel()
 		}
 		f := k.Failure(messages.CodeInternal, "a bug in the session, see the log")

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors/internal/callctx"
@@ -12,7 +11,7 @@ import (
 
 // park keeps a call until it can run.
 func (s *session) park(k *contract.Call) {
-	s.parked.Push(k)
+	s.calls.Parked.Push(k)
 	s.openedUnused = false
 	s.timer.By(k.ParkedUntil())
 }
@@ -22,20 +21,17 @@ func (s *session) park(k *contract.Call) {
 func (s *session) startParked() {
 	s.listen()
 	var now time.Time
-	for k := range s.parked.All() {
+	for k := range s.calls.Parked.All() {
 		if now.IsZero() {
 			now = time.Now()
 		}
 		if !now.Before(k.Deadline) {
 			continue // timerFired is on its way
 		}
-		if s.running.Count >= s.limits.MaxInFlight {
+		if s.calls.Running.Count >= s.limits.MaxInFlight {
 			return
 		}
-		if uri, is := k.Subscription(); is && s.subscribing[uri] {
-			continue
-		}
-		if k.IsDurable() && s.runsAlready(k) {
+		if s.calls.IsBlocked(k) {
 			continue
 		}
 		if k.NeedsHint && !s.decideReplay(k) {
@@ -44,7 +40,7 @@ func (s *session) startParked() {
 		if s.unheard != nil {
 			return
 		}
-		s.parked.Remove(k)
+		s.calls.Parked.Remove(k)
 		if s.subscribers.SubscribedByOthers(k.Op) {
 			s.subscribers.Record(k.Op)
 			k.Generation = s.generation
@@ -53,16 +49,6 @@ func (s *session) startParked() {
 		}
 		s.start(k, now)
 	}
-}
-
-// runsAlready reports whether a durable call runs that has the same id as another one.
-func (s *session) runsAlready(k *contract.Call) bool {
-	for other := range s.running.All() {
-		if other.IsDurable() && other.Op.RequestID() == k.Op.RequestID() {
-			return true
-		}
-	}
-	return false
 }
 
 // start runs a call on the connection.
@@ -81,7 +67,7 @@ func (s *session) start(k *contract.Call, now time.Time) {
 			s.report(&contract.CallReplayed{Of: s.registration, Op: k.Op, Attempt: k.Runs})
 		}
 	}
-	s.addRunning(k)
+	s.calls.Begin(k)
 	k.Hear(now)
 	if at, quiet := k.EndsAt(); quiet {
 		s.timer.By(at)
@@ -93,13 +79,6 @@ func (s *session) start(k *contract.Call, now time.Time) {
 		self.PostUserMessage(&callReturned{k, conn, result, err})
 	})
 }
-
-// listTimeout bounds tools/list for the annotations of tools whose calls were lost. A server that does not answer it
-// must not keep the callers waiting.
-const listTimeout = time.Second / 2
-
-// unheardListTimeout bounds it while a front answers in place of the server: then it waits with all others.
-const unheardListTimeout = 5 * time.Second
 
 // maxListings is how often the tools are listed on one connection. A list does not count if the tools have changed
 // since it was asked for, as those of some servers do right after a session was opened.
@@ -115,33 +94,18 @@ func (s *session) decideReplay(k *contract.Call) (mayRun bool) {
 		k.NeedsHint = false
 		return true
 	case known || s.listedTools == maxListings:
-		s.parked.Remove(k)
+		s.calls.Parked.Remove(k)
 		s.reply(k, k.FailureOf(k.Lost))
 	case !s.listingTools:
 		s.listingTools = true
-		s.requests++
-		conn, timeout := s.conn, listTimeout
-		if k.Lost.Session == mcpbridge.Unheard {
-			timeout = unheardListTimeout
-		}
-		s.cfg.Async(&s.mailbox, func() any {
-			ctx, cancel := context.WithTimeout(messages.WithTrace(context.Background(), k.Op.Head().Trace), timeout)
-			defer cancel()
-			return &toolsListed{conn, contract.RunWithin(ctx, "tools/list", func(ctx context.Context) error {
-				if timeout == unheardListTimeout { // the connection waits for the server in Open only
-					conn.Do(ctx, &messages.Open{}) //nolint:errcheck // tools/list fails as well
-				}
-				_, err := conn.Do(ctx, &messages.ListTools{})
-				return err
-			})}
-		})
+		s.requests.listTools(s.conn, k)
 	}
 	return false
 }
 
 // onToolsListed decides about the calls that wait for the annotations of their tools.
 func (s *session) onToolsListed(msg *toolsListed) {
-	s.requests--
+	s.requests.returned()
 	e := mcpbridge.AsError(msg.err)
 	s.noteGone(msg.conn, e)
 	if msg.conn != s.conn {
@@ -156,7 +120,7 @@ func (s *session) onToolsListed(msg *toolsListed) {
 	if e != nil {
 		s.listedTools = maxListings
 	}
-	for k := range s.parked.All() {
+	for k := range s.calls.Parked.All() {
 		if k.NeedsHint {
 			s.decideReplay(k)
 		}
@@ -170,7 +134,7 @@ func (s *session) onToolsListed(msg *toolsListed) {
 // connection has ended ends the incarnation.
 func (s *session) onCallReturned(msg *callReturned) {
 	k := msg.call
-	s.removeRunning(k)
+	s.calls.End(k)
 	s.questions.End(k, "the operation has returned")
 	e := mcpbridge.AsError(msg.err)
 	if e == nil {
@@ -213,7 +177,7 @@ func (s *session) onCallFailed(k *contract.Call, e *mcpbridge.Error) {
 		}
 	case s.drainOrder == nil:
 		k.Conn, k.NeedsHint = nil, needsHint
-		s.parked.PushFront(k)
+		s.calls.Parked.PushFront(k)
 		s.timer.By(k.ParkedUntil())
 	case s.drainOrder.Evict && !needsHint:
 		s.report(&contract.CallsHandedBack{Of: s.registration, Calls: []*contract.Call{k}})
@@ -228,15 +192,15 @@ func (s *session) onCallFailed(k *contract.Call, e *mcpbridge.Error) {
 
 // onCancelled answers the calls that match. Those that run are cancelled on the server.
 func (s *session) onCancelled(msg *contract.CancelCalls) {
-	for k := range s.parked.All() {
+	for k := range s.calls.Parked.All() {
 		if msg.Matches(k) {
-			s.parked.Remove(k)
+			s.calls.Parked.Remove(k)
 			s.reply(k, k.Failure(messages.CodeCancelled, msg.Detail))
 			s.cancelTask(k)
 		}
 	}
-	for k := range s.running.All() {
-		if msg.Matches(k) && !k.Replied {
+	for k := range s.calls.Unanswered() {
+		if msg.Matches(k) {
 			s.cutOff(k, messages.CodeCancelled, msg.Detail)
 		}
 	}

@@ -22,7 +22,7 @@ func (s *session) onTimerFired() {
 func (s *session) serveDeadlines() {
 	now := time.Now()
 	s.expireParked(now)
-	for k := range s.running.All() {
+	for k := range s.calls.Running.All() {
 		at, quiet := k.EndsAt()
 		if quiet && !now.Before(at) && s.questions.IsAsked(k) {
 			k.Hear(now)
@@ -45,12 +45,12 @@ func (s *session) serveDeadlines() {
 // registry answers them: it knows what the session is waiting for.
 func (s *session) expireParked(now time.Time) {
 	var calls []*contract.Call
-	for k := range s.parked.All() {
+	for k := range s.calls.Parked.All() {
 		if until := k.ParkedUntil(); now.Before(until) {
 			s.timer.By(until)
 			continue
 		}
-		s.parked.Remove(k)
+		s.calls.Parked.Remove(k)
 		s.cancelTask(k)
 		switch {
 		case k.NeedsHint:

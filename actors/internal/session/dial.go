@@ -183,7 +183,7 @@ func (s *session) dialRequest() mcpbridge.DialRequest {
 			self.PostUserMessage(&notificationReceived{n, of, heard})
 		},
 	}
-	for k := range s.parked.All() {
+	for k := range s.calls.Parked.All() {
 		req.Attributes, req.Trace = k.Op.Head().Attributes, k.Op.Head().Trace
 		break
 	}
@@ -244,7 +244,7 @@ func (s *session) onDialed(msg *dialed) {
 	s.openedAt = time.Now()
 	if restarted {
 		elapsed = min(s.openedAt.Sub(s.lostAt), s.openedAt.Sub(s.wantedAt))
-		s.openedUnused = s.parked.Count == 0
+		s.openedUnused = s.calls.Parked.Count == 0
 	}
 	if !restarted || msg.generation != s.generation {
 		s.since = s.openedAt
@@ -265,7 +265,9 @@ func (s *session) onDialed(msg *dialed) {
 	}
 	s.schedulePing()
 	s.scheduleSave()
-	s.cancelMoot()
+	for _, cancel := range s.moot.Take(s.key) {
+		s.requests.cancelTask(s.conn, s.limits.CloseTimeout, cancel)
+	}
 	s.startParked()
 }
 

@@ -20,7 +20,7 @@ const cancelPause = 50 * time.Millisecond
 // onDrain starts to drain. Another drain may follow that leaves calls less time.
 func (s *session) onDrain(msg *contract.Drain) {
 	s.state, s.drainOrder = s.draining, msg
-	parked := s.parked.Take()
+	parked := s.calls.Parked.Take()
 	if !msg.Evict {
 		for _, k := range parked {
 			s.reply(k, k.ClosedWhileParked())
@@ -32,7 +32,7 @@ func (s *session) onDrain(msg *contract.Drain) {
 	}
 	s.graceEnds = s.endOfGrace(msg)
 	if msg.Evict { // the next session follows them
-		s.interruptTasks(func(k *contract.Call) bool { return !msg.Moves || k.IsDurable() })
+		s.calls.InterruptTasks(func(k *contract.Call) bool { return !msg.Moves || k.IsDurable() })
 	}
 	if s.abortDial != nil {
 		s.abortDial(endOfDial(msg))
@@ -54,7 +54,7 @@ func (s *session) endOfGrace(order *contract.Drain) time.Time {
 		return now.Add(s.limits.DrainTimeout)
 	}
 	at := s.graceEnds
-	for k := range s.running.All() {
+	for k := range s.calls.Running.All() {
 		if end := k.Deadline.Add(s.limits.CloseTimeout); end.After(at) {
 			at = end
 		}
@@ -69,14 +69,12 @@ func (s *session) continueDraining() {
 	switch {
 	case s.abortDial != nil || s.closingLeft > 0 || s.closingConn != nil || s.saving:
 		return // dialed, leftClosed, connDetached, connClosed or recordSaved will come
-	case s.waitsForCalls() && now.Before(s.graceEnds):
+	case s.calls.AnyUnanswered() && now.Before(s.graceEnds):
 		s.timer.By(s.graceEnds)
 		return
 	}
-	for k := range s.running.All() {
-		if !k.Replied {
-			s.cutOff(k, s.drainOrder.Code(), "")
-		}
+	for k := range s.calls.Unanswered() {
+		s.cutOff(k, s.drainOrder.Code(), "")
 	}
 	for _, conn := range []mcpbridge.Conn{s.conn, s.oldConn, s.resumable} {
 		if conn != nil {
@@ -84,7 +82,7 @@ func (s *session) continueDraining() {
 			return
 		}
 	}
-	if (s.running.Count > 0 || s.requests > 0 || s.pinging) && now.Before(s.graceEnds.Add(contract.UnresponsiveAfter)) {
+	if (s.calls.Running.Count > 0 || s.requests.running > 0 || s.pinging) && now.Before(s.graceEnds.Add(contract.UnresponsiveAfter)) {
 		s.timer.By(s.graceEnds.Add(contract.UnresponsiveAfter)) // they are cancelled, and return soon
 		return
 	}
@@ -105,22 +103,12 @@ func (s *session) sendClosed() {
 	s.report(&s.lastMessage)
 }
 
-// waitsForCalls reports whether a caller waits for a call that runs.
-func (s *session) waitsForCalls() bool {
-	for k := range s.running.All() {
-		if !k.Replied {
-			return true
-		}
-	}
-	return false
-}
-
 // closeConn closes a connection and its MCP session, or detaches the connection if the MCP
 // session is to stay open.
 func (s *session) closeConn(conn mcpbridge.Conn) {
 	s.closingConn = conn
 	generation := s.generation
-	pause, timeout, store := s.running.Count > 0, s.limits.CloseTimeout, &s.store
+	pause, timeout, store := s.calls.Running.Count > 0, s.limits.CloseTimeout, &s.store
 	leave := s.drainOrder.Leave && s.saved && conn.Resume() != nil && conn != s.gone
 	s.left = s.left || leave
 	keep := s.drainOrder.Leave || s.left // the record
@@ -173,13 +161,6 @@ func (s *session) onConnClosed(msg *connClosed) {
 	s.continueDraining()
 }
 
-// cancelRunning cancels all calls that run.
-func (s *session) cancelRunning() {
-	for k := range s.running.All() {
-		k.Ctx.Cancel()
-	}
-}
-
 // onStopping aborts the dial. After Stopping, no message reaches the actor: a dial that
 // returns later was aborted, and closes its connection itself.
 func (s *session) onStopping() {
@@ -196,13 +177,13 @@ func (s *session) onStopped() {
 	if s.abortDial != nil {
 		s.abortDial(nil)
 	}
-	s.cancelRunning()
-	for _, k := range s.owed() {
+	s.calls.CancelRunning()
+	for _, k := range s.calls.Owed() {
 		s.replyStopped(k)
 	}
 	s.questions.Close()
-	s.parked.Take()
-	s.running.Take()
+	s.calls.Parked.Take()
+	s.calls.Running.Take()
 	for _, conn := range []mcpbridge.Conn{s.conn, s.oldConn, s.resumable} {
 		if conn != nil {
 			go contract.CloseWithin(s.limits.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told

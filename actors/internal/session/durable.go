@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -11,6 +10,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/actors/internal/owed"
 	"github.com/mcpactor/mcpactor/actors/internal/questions"
 	"github.com/mcpactor/mcpactor/actors/internal/subscribers"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -35,6 +35,7 @@ func Props(spec Spec) (*actor.Props, *mailbox.Mailbox) {
 	}
 	d.questions.Post, d.subscribers.Post, d.subscribers.Key = d.cfg.Post, d.cfg.Post, d.key
 	d.subscribers.Ready = func() { d.mailbox.PostUserMessage(&stderrReady{}) }
+	d.requests.cfg, d.requests.to = d.cfg, &d.mailbox
 	d.mailbox.Parent = spec.Registry
 	d.timer.Fire = func() { d.mailbox.PostUserMessage(&timerFired{}) }
 	return actor.PropsFromProducer(func() actor.Actor { return newSession(d) }, d.cfg.RunsOn(&d.mailbox)...), &d.mailbox
@@ -54,11 +55,9 @@ type durable struct {
 	generation  uint64
 	floor       uint64 // the first generation is higher, unless the store has a record to resume
 	subscribers subscribers.Subscribers
-	parked      contract.Queue  // calls that are accepted and do not run
-	running     contract.Queue  // calls that run on conn or oldConn
-	subscribing map[string]bool // URIs whose subscription a running call changes
-	requests    int             // running requests of our own, but pings: tools/list, tasks/cancel, and the wait of listen
-	moot        []string        // tasks that the next connection cancels
+	calls       owed.Calls
+	moot        owed.Moot
+	requests    requests
 
 	// conn is the connection that calls run on, or nil.
 	conn mcpbridge.Conn
@@ -102,37 +101,4 @@ type durable struct {
 	left        bool                   // the MCP session that the store has was left open, for another process
 	lastMessage contract.SessionClosed // is sent when the session is closed
 	mailbox     mailbox.Mailbox
-}
-
-// addRunning notes that a call runs.
-func (d *durable) addRunning(k *contract.Call) {
-	d.running.Push(k)
-	if uri, is := k.Subscription(); is {
-		if d.subscribing == nil {
-			d.subscribing = map[string]bool{}
-		}
-		d.subscribing[uri] = true
-	}
-}
-
-// removeRunning notes that a call no longer runs.
-func (d *durable) removeRunning(k *contract.Call) {
-	if !d.running.Has(k) {
-		return
-	}
-	d.running.Remove(k)
-	if uri, is := k.Subscription(); is {
-		delete(d.subscribing, uri)
-	}
-}
-
-// owed returns the calls that have no reply yet.
-func (d *durable) owed() []*contract.Call {
-	owed := slices.Collect(d.parked.All())
-	for k := range d.running.All() {
-		if !k.Replied {
-			owed = append(owed, k)
-		}
-	}
-	return owed
 }

@@ -11,8 +11,8 @@ func (s *session) onNotification(msg *notificationReceived) {
 	stamp := s.stamp()
 	if msg.of != nil {
 		msg.heard.Remove()
-		for k := range s.running.All() {
-			if k.Op == msg.of && !k.Replied {
+		for k := range s.calls.Unanswered() {
+			if k.Op == msg.of {
 				k.Hear(stamp.Time)
 				stamp.Generation = k.Generation
 				msg.note.SetStamp(stamp)
@@ -30,8 +30,8 @@ func (s *session) onNotification(msg *notificationReceived) {
 			s.cfg.Post.Send(subscriber, note)
 		}
 	case *messages.ServerLog:
-		if only := s.running.First(); note.Operation.Method == "" && s.running.Count == 1 && !only.Replied {
-			note.Operation = messages.RefTo(only.Op)
+		if op, is := s.calls.OnlyOperation(); is && note.Operation.Method == "" {
+			note.Operation = messages.RefTo(op)
 		}
 	}
 	s.report(&contract.Notified{Of: s.registration, Note: msg.note, Heard: msg.heard})

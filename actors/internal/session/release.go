@@ -12,11 +12,11 @@ func (s *session) releaseOld() {
 	if s.oldConn == nil || s.closingConn != nil {
 		return
 	}
-	if s.running.Count > 0 && time.Now().Before(s.graceEnds) {
+	if s.calls.Running.Count > 0 && time.Now().Before(s.graceEnds) {
 		s.timer.By(s.graceEnds)
 		return
 	}
-	s.cancelRunning()
+	s.calls.CancelRunning()
 	conn, timeout := s.oldConn, s.limits.CloseTimeout
 	release := conn.Detach
 	if conn == s.gone && !s.wanted() {

@@ -246,7 +246,7 @@ func (s *session) draining(c actor.Context) {
 		s.onCallReturned(msg)
 		s.continueDraining()
 	case *toolsListed, *heardAgain, *taskCancelled:
-		s.requests--
+		s.requests.returned()
 		s.continueDraining()
 	case *pingReturned:
 		s.pinging = false
@@ -288,7 +288,7 @@ func (s *session) always(msg any) {
 	case *recordSaved:
 		s.onRecordSaved(msg)
 	case *heardAgain, *taskCancelled:
-		s.requests--
+		s.requests.returned()
 	case *leftClosed:
 		s.onLeftClosed(msg)
 	case *contract.TaskHeard:
@@ -300,7 +300,7 @@ func (s *session) always(msg any) {
 	case *contract.Drain:
 		s.onDrain(msg)
 	case *questions.Asked:
-		s.questions.Take(msg, s.running.All(), s.conn != nil, s.bind.Handler, s.cfg.Handler)
+		s.questions.Take(msg, s.calls.Running.All(), s.conn != nil, s.bind.Handler, s.cfg.Handler)
 	case *questions.Over:
 		s.questions.Over(msg)
 	case *contract.ScopeBound:
@@ -330,7 +330,7 @@ func (s *session) always(msg any) {
 func (s *session) onStarted() {
 	if s.conn != nil {
 		s.oldConn, s.conn = s.conn, nil
-		s.interruptTasks(func(*contract.Call) bool { return true })
+		s.calls.InterruptTasks(func(*contract.Call) bool { return true })
 	}
 	s.graceEnds = s.failedAt.Add(s.limits.DrainTimeout)
 	switch {
@@ -364,9 +364,9 @@ func (s *session) onDirective(msg *contract.Directive) {
 // failParked answers all parked calls with a failure, but for those that wait for a server that is down.
 func (s *session) failParked(cause *mcpbridge.Error, retryAt time.Time) {
 	isDown := cause.Class == mcpbridge.Unavailable && cause.Server == mcpbridge.Absent
-	for _, k := range s.parked.Take() {
+	for _, k := range s.calls.Parked.Take() {
 		if isDown && k.Watches() {
-			s.parked.Push(k)
+			s.calls.Parked.Push(k)
 			continue
 		}
 		f := k.Unavailable(cause)
@@ -376,7 +376,7 @@ func (s *session) failParked(cause *mcpbridge.Error, retryAt time.Time) {
 }
 
 // wanted reports whether a connection is wanted.
-func (s *session) wanted() bool { return s.reopen || s.parked.Count > 0 }
+func (s *session) wanted() bool { return s.reopen || s.calls.Parked.Count > 0 }
 
 // proceed enters releasing, queued or idle: the first one whose condition holds.
 func (s *session) proceed() {

@@ -1,19 +1,14 @@
 package session
 
 import (
-	"context"
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/messages"
 )
 
 // A session is unheard while a front answers in place of its server: see [mcpbridge.Unheard]. Its calls are parked,
 // and as long as there are any, an operation that sends nothing waits in the bridge for the server.
-
-// listenTimeout bounds one such wait, which goes on in the next one. With FailFast, the parked calls fail at its end.
-const listenTimeout = time.Second / 2
 
 // becomeUnheard notes that calls have to wait.
 func (s *session) becomeUnheard(e *mcpbridge.Error) {
@@ -26,29 +21,17 @@ func (s *session) becomeUnheard(e *mcpbridge.Error) {
 
 // listen waits until the session is heard again, if it is unheard and calls wait.
 func (s *session) listen() {
-	if s.unheard == nil || s.listening || s.parked.Count == 0 {
+	if s.unheard == nil || s.listening || s.calls.Parked.Count == 0 {
 		return
 	}
 	s.listening = true
-	s.requests++
-	conn := s.conn
-	s.cfg.Async(&s.mailbox, func() any {
-		ctx, cancel := context.WithCancel(context.Background()) // no deadline, before which the bridge would return
-		defer time.AfterFunc(listenTimeout, cancel).Stop()
-		return &heardAgain{conn, contract.RunWithin(ctx, "the wait for the server", func(ctx context.Context) error {
-			_, err := conn.Do(ctx, &messages.Open{})
-			if isUnheard(err) {
-				<-ctx.Done() // a connection of another kind may not wait
-			}
-			return err
-		})}
-	})
+	s.requests.listen(s.conn)
 }
 
 // onHeardAgain lets parked calls run, unless the bridge says that the session is still unheard, or has ended. What
 // a connection of another kind answers to an operation that it does not know means nothing.
 func (s *session) onHeardAgain(msg *heardAgain) {
-	s.requests--
+	s.requests.returned()
 	if msg.conn != s.conn {
 		return
 	}
@@ -63,10 +46,4 @@ func (s *session) onHeardAgain(msg *heardAgain) {
 	case s.cfg.FailFast:
 		s.failParked(s.unheard, time.Time{})
 	}
-}
-
-// isUnheard reports whether an error says that a session is unheard.
-func isUnheard(err error) bool {
-	e := mcpbridge.AsError(err)
-	return e != nil && e.Session == mcpbridge.Unheard
 }

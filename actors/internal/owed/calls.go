@@ -1,0 +1,105 @@
+// Package owed has the calls of a session: those that wait, and those that run.
+package owed
+
+import (
+	"iter"
+	"slices"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// Calls are the calls of one session. They outlive its restarts.
+type Calls struct {
+	Parked  contract.Queue // are accepted, and do not run
+	Running contract.Queue // run on the connection, or on the one before it; some have their reply
+
+	subscribing map[string]bool // URIs whose subscription a running call changes
+}
+
+// Begin notes that a call runs.
+func (c *Calls) Begin(k *contract.Call) {
+	c.Running.Push(k)
+	if uri, is := k.Subscription(); is {
+		if c.subscribing == nil {
+			c.subscribing = map[string]bool{}
+		}
+		c.subscribing[uri] = true
+	}
+}
+
+// End notes that a call no longer runs.
+func (c *Calls) End(k *contract.Call) {
+	if !c.Running.Has(k) {
+		return
+	}
+	c.Running.Remove(k)
+	if uri, is := k.Subscription(); is {
+		delete(c.subscribing, uri)
+	}
+}
+
+// IsBlocked reports whether a call waits for one that runs: for another one about the same subscription, so that the last one
+// decides, or for a durable call with the same id.
+func (c *Calls) IsBlocked(k *contract.Call) bool {
+	if uri, is := k.Subscription(); is && c.subscribing[uri] {
+		return true
+	}
+	if !k.IsDurable() {
+		return false
+	}
+	for other := range c.Running.All() {
+		if other.IsDurable() && other.Op.RequestID() == k.Op.RequestID() {
+			return true
+		}
+	}
+	return false
+}
+
+// Unanswered yields the calls that run, and have no reply yet.
+func (c *Calls) Unanswered() iter.Seq[*contract.Call] {
+	return func(yield func(*contract.Call) bool) {
+		for k := range c.Running.All() {
+			if !k.Replied && !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// AnyUnanswered reports whether a caller waits for a call that runs.
+func (c *Calls) AnyUnanswered() bool {
+	for range c.Unanswered() {
+		return true
+	}
+	return false
+}
+
+// Owed returns all calls that have no reply yet.
+func (c *Calls) Owed() []*contract.Call {
+	return slices.AppendSeq(slices.Collect(c.Parked.All()), c.Unanswered())
+}
+
+// OnlyOperation returns the operation of the only call that runs, if its caller waits for it.
+func (c *Calls) OnlyOperation() (op messages.Operation, is bool) {
+	if only := c.Running.First(); c.Running.Count == 1 && !only.Replied {
+		return only.Op, true
+	}
+	return nil, false
+}
+
+// CancelRunning cancels all calls that run.
+func (c *Calls) CancelRunning() {
+	for k := range c.Running.All() {
+		k.Ctx.Cancel()
+	}
+}
+
+// InterruptTasks ends the runs of calls that follow tasks. They are run again on the next connection.
+func (c *Calls) InterruptTasks(which func(*contract.Call) bool) {
+	for k := range c.Unanswered() {
+		if k.Task != nil && which(k) {
+			k.Ctx.Cancel()
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package owed
+
+import (
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/internal/tasks"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// maxMoot bounds the tasks that a session without a connection has to cancel.
+const maxMoot = 64
+
+// Moot are the tasks that the next connection cancels. Their calls were answered while there was no connection.
+type Moot struct{ ids []string }
+
+// Cancel returns the request that cancels the task of a call that was answered before the task is over, or nil. The task
+// of a durable call outlives the session. Without a connection, the request waits for the next one.
+func (m *Moot) Cancel(k *contract.Call, isConnected, drains bool) *tasks.Cancel {
+	switch {
+	case k.Task == nil || k.Task.IsOver() || drains && k.IsDurable():
+		return nil
+	case !isConnected:
+		if len(m.ids) < maxMoot {
+			m.ids = append(m.ids, k.Task.ID)
+		}
+		return nil
+	}
+	cancel := &tasks.Cancel{ID: k.Task.ID}
+	cancel.Key, cancel.Trace, cancel.Attributes = k.Key, k.Op.Head().Trace, k.Op.Head().Attributes
+	return cancel
+}
+
+// Take returns the requests that have waited for a connection.
+func (m *Moot) Take(key messages.Key) (all []*tasks.Cancel) {
+	for _, id := range m.ids {
+		cancel := &tasks.Cancel{ID: id}
+		cancel.Key = key
+		all = append(all, cancel)
+	}
+	m.ids = nil
+	return all
+}

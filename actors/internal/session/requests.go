@@ -1,0 +1,90 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/internal/tasks"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+const (
+	// listTimeout bounds tools/list for the annotations of tools whose calls were lost. A server that does not answer it
+	// must not keep the callers waiting.
+	listTimeout = time.Second / 2
+	// unheardListTimeout bounds it while a front answers in place of the server: then it waits with all others.
+	unheardListTimeout = 5 * time.Second
+	// listenTimeout bounds one wait for an unheard server, which goes on in the next one. With FailFast, the parked calls
+	// fail at its end.
+	listenTimeout = time.Second / 2
+)
+
+// requests are those that a session sends by itself, but for pings. Closing waits for them.
+type requests struct {
+	cfg     *contract.Config
+	to      *mailbox.Mailbox // of the session
+	running int
+}
+
+// send runs a request, and sends its outcome to the session, which calls returned.
+func (r *requests) send(f func() any) {
+	r.running++
+	r.cfg.Async(r.to, f)
+}
+
+// returned notes that an outcome has come.
+func (r *requests) returned() { r.running-- }
+
+// listTools lists the tools for the annotations of the tool of a call that was lost. toolsListed follows.
+func (r *requests) listTools(conn mcpbridge.Conn, k *contract.Call) {
+	timeout, isUnheard := listTimeout, k.Lost.Session == mcpbridge.Unheard
+	if isUnheard {
+		timeout = unheardListTimeout
+	}
+	r.send(func() any {
+		ctx, cancel := context.WithTimeout(messages.WithTrace(context.Background(), k.Op.Head().Trace), timeout)
+		defer cancel()
+		return &toolsListed{conn, contract.RunWithin(ctx, "tools/list", func(ctx context.Context) error {
+			if isUnheard { // the connection waits for the server in Open only
+				conn.Do(ctx, &messages.Open{}) //nolint:errcheck // tools/list fails as well
+			}
+			_, err := conn.Do(ctx, &messages.ListTools{})
+			return err
+		})}
+	})
+}
+
+// cancelTask cancels a task, within a timeout. taskCancelled follows.
+func (r *requests) cancelTask(conn mcpbridge.Conn, timeout time.Duration, cancel *tasks.Cancel) {
+	r.send(func() any {
+		contract.CloseWithin(timeout, func(ctx context.Context) error { //nolint:errcheck // the server may cancel it or not
+			_, err := conn.Do(messages.WithTrace(messages.WithAttributes(ctx, cancel.Attributes), cancel.Trace), cancel)
+			return err
+		})
+		return &taskCancelled{}
+	})
+}
+
+// listen waits until a connection is heard again, by an operation that sends nothing. heardAgain follows.
+func (r *requests) listen(conn mcpbridge.Conn) {
+	r.send(func() any {
+		ctx, cancel := context.WithCancel(context.Background()) // no deadline, before which the bridge would return
+		defer time.AfterFunc(listenTimeout, cancel).Stop()
+		return &heardAgain{conn, contract.RunWithin(ctx, "the wait for the server", func(ctx context.Context) error {
+			_, err := conn.Do(ctx, &messages.Open{})
+			if isUnheard(err) {
+				<-ctx.Done() // a connection of another kind may not wait
+			}
+			return err
+		})}
+	})
+}
+
+// isUnheard reports whether an error says that a session is unheard.
+func isUnheard(err error) bool {
+	e := mcpbridge.AsError(err)
+	return e != nil && e.Session == mcpbridge.Unheard
+}

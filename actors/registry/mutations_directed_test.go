@@ -90,7 +90,7 @@ var directedMutations = []directedMutation{
 		{inCalls, "	case safe && known:\n", "	case safe && known || s.listedTools == maxListings:\n"},
 	}}},
 	{6, "./tests", "TestRequestsOfOurOwnThatAreRefusedChangeNoCall", mutation{"a ping that is refused ends the connection", []change{
-		{inDeadline, "	case e == nil || !e.Session.HasEnded() && e.Class != mcpbridge.Deadline:\n		s.pinging = false\n	case e.Session.HasEnded():", "	case e == nil:\n		s.pinging = false\n	case e.Class != mcpbridge.Deadline:"},
+		{"actors/internal/session/keepalive.go", "	case e == nil || !e.Session.HasEnded() && e.Class != mcpbridge.Deadline:\n		k.pinging = false\n	case e.Session.HasEnded():", "	case e == nil:\n		k.pinging = false\n	case e.Class != mcpbridge.Deadline:"},
 	}}},
 	{7, "./tests", "TestLeastRecentlyUsedIdleSessionMakesRoom", plantedBug("busy sessions are evicted before idle ones")},
 	{7, "./tests", "TestSessionsThatAreOpenAreThoseOfASimpleModel", plantedBug("the quota of a tenant is not looked at")},

@@ -115,7 +115,7 @@ var mutations = []mutation{
 	{"what a dial has left is forgotten", []change{{inDial, "	if msg.left == nil {", "	if msg.left != nil {"}}},
 	{"MayHaveRun is false for a call that was lost before", []change{{inCall, "k.Runs > 1, k.MayHaveRun()\n", "k.Runs > 1, false\n"}}},
 	{"an expired session is resumed", []change{{inDial, "if s.resumable != nil && s.resumable != s.gone {", "if s.resumable != nil {"}}},
-	{"the end of the connection of an earlier incarnation is believed", []change{{"actors/internal/session/fault.go", "	if msg.from == s {", "	if msg.from != nil && s.conn != nil {"}}},
+	{"the end of the connection of an earlier incarnation is believed", []change{{"actors/internal/session/fault.go", "	if msg.from == s.incarnation {", "	if s.conn != nil {"}}},
 
 	{"a call does not make its session the most recently used one", []change{{"actors/internal/admission/session.go", "if q := &s.quotas[i]; q.of != nil {\n			q.of.LRU.Put(", "if q := &s.quotas[i]; q.of != nil && to != before {\n			q.of.LRU.Put("}}},
 	{"busy sessions are evicted before idle ones", []change{{"actors/internal/admission/quota.go", "[]Rank{UnusedSlot, UsedSlot}", "[]Rank{UsedSlot, UnusedSlot}"}}},
@@ -158,7 +158,7 @@ var mutations = []mutation{
 	{"a bug forgets what the store has of a key", []change{{"actors/internal/cleanup/cleanup.go", "	case *recordLoaded:\n		a.work.keep(msg.record)\n", ""}}},
 	{"the store has another generation than callers", []change{{inDial, "if !info.Attached || msg.generation != d.generation {", "if !info.Attached {"}}},
 	{"nobody fetches a list whose first caller has gone", []change{{"actors/internal/lists/lister.go", "	report := &listReturned{", "	if ctx.Err() != nil {\n		return nil, messages.NewFailure(op, messages.CodeCancelled, \"\")\n	}\n	report := &listReturned{"}}},
-	{"a bug forgets what could not be closed", []change{{"actors/internal/session/session.go", "	return &session{durable: d}\n", "	d.lastMessage = contract.SessionClosed{}\n	return &session{durable: d}\n"}}},
+	{"a bug forgets what could not be closed", []change{{"actors/internal/session/session.go", "	d.incarnation++\n", "	d.incarnation++\n	d.lastMessage = contract.SessionClosed{}\n"}}},
 	{"a call that has timed out stays counted", []change{{"actors/internal/calls/calls.go", "		reg.Outstanding--\n", ""}}},
 	{"an owner keeps calls that are answered", []change{{"actors/internal/calls/calls.go", "	c.Owners.Answered(msg.Call)\n", ""}}},
 	{"interceptors answer twice", []change{{"actors/internal/interception/interceptors.go", "	if !f.all.has(i) {\n		return\n	}\n	f.all.remove(i)", "	f.all.remove(i)"}}},

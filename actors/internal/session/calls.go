@@ -19,7 +19,10 @@ func (s *session) park(k *contract.Call) {
 // startParked runs parked calls, up to MaxInFlight. A call that waits for another call, or for the annotations of its tool, stays
 // parked. So does a call past its deadline. All stay parked while the session is unheard.
 func (s *session) startParked() {
-	s.listen()
+	if s.silence.wantsToListen(s.calls.Parked.Count) {
+		s.silence.listening = true
+		s.requests.listen(s.conn)
+	}
 	var now time.Time
 	for k := range s.calls.Parked.All() {
 		if now.IsZero() {
@@ -37,7 +40,7 @@ func (s *session) startParked() {
 		if k.NeedsHint && !s.decideReplay(k) {
 			continue
 		}
-		if s.unheard != nil {
+		if s.silence.cause != nil {
 			return
 		}
 		s.calls.Parked.Remove(k)
@@ -142,7 +145,8 @@ func (s *session) onCallReturned(msg *callReturned) {
 	}
 	s.noteGone(msg.conn, e)
 	if e != nil && e.Session == mcpbridge.Unheard && msg.conn == s.conn {
-		s.becomeUnheard(e)
+		s.silence.begin(e)
+		s.report(&contract.Unheard{Of: s.registration, Cause: s.silence.cause})
 	}
 	switch {
 	case k.Replied:

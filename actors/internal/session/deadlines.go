@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -10,12 +9,6 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
-
-// onTimerFired serves the deadlines of calls.
-func (s *session) onTimerFired() {
-	s.timer.Fired()
-	s.serveDeadlines()
-}
 
 // serveDeadlines answers the calls whose deadline has passed, and sets the timer for the
 // next deadline.
@@ -55,8 +48,8 @@ func (s *session) expireParked(now time.Time) {
 		switch {
 		case k.NeedsHint:
 			s.reply(k, k.FailureOf(k.Lost))
-		case s.unheard != nil:
-			s.reply(k, k.Unavailable(s.unheard))
+		case s.silence.cause != nil:
+			s.reply(k, k.Unavailable(s.silence.cause))
 		case s.conn != nil:
 			s.reply(k, k.Failure(k.CodeOfWait(now), "while waiting for other calls of the session (MaxInFlight)"))
 		default:
@@ -66,50 +59,5 @@ func (s *session) expireParked(now time.Time) {
 	}
 	for part := range slices.Chunk(calls, contract.WalkStep) {
 		s.report(&contract.CallsTimedOut{Of: s.registration, Calls: part})
-	}
-}
-
-// ping sends a keepalive ping if one is due. If the previous one has not returned, it ends
-// the incarnation.
-func (s *session) ping() {
-	if !s.timer.IsDue(s.pingAt) {
-		return
-	}
-	if s.pinging {
-		s.connectionEnded(&mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: "the server did not answer a ping"})
-	}
-	s.pinging = true
-	conn, timeout := s.conn, s.server.KeepAlive
-	s.cfg.Async(&s.mailbox, func() any {
-		ctx, cancel := context.WithTimeout(context.Background(), timeout)
-		defer cancel()
-		ping := &contract.Call{Op: &messages.Ping{}}
-		_, err := ping.Perform(ctx, conn)
-		return &pingReturned{conn, err}
-	})
-	s.schedulePing()
-}
-
-// onPingReturned notes that the server has answered. An error of the server is an answer
-// as well.
-func (s *session) onPingReturned(msg *pingReturned) {
-	e := mcpbridge.AsError(msg.err)
-	s.noteGone(msg.conn, e)
-	if msg.conn != s.conn {
-		return
-	}
-	switch {
-	case e == nil || !e.Session.HasEnded() && e.Class != mcpbridge.Deadline:
-		s.pinging = false
-	case e.Session.HasEnded():
-		s.connectionEnded(e)
-	}
-}
-
-// schedulePing sets the time of the next keepalive ping.
-func (s *session) schedulePing() {
-	if s.server.KeepAlive > 0 {
-		s.pingAt = time.Now().Add(s.server.KeepAlive)
-		s.timer.By(s.pingAt)
 	}
 }

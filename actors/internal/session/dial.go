@@ -170,11 +170,11 @@ func (s *session) onGrant(msg *contract.Grant) {
 
 // dialRequest returns the request for a dial, with the callbacks that send messages.
 func (s *session) dialRequest() mcpbridge.DialRequest {
-	system, self, key := s.system, &s.mailbox, s.key
+	system, self, key, incarnation := s.system, &s.mailbox, s.key, s.incarnation
 	events, heard := s.cfg.Events, make(contract.OnTheirWay, contract.MaxOnTheirWay)
 	req := mcpbridge.DialRequest{
 		Key: key, Roots: s.subscribers.Roots, Capabilities: s.bind.Capabilities, Stderr: &s.subscribers.Stderr, Store: s.cfg.Store,
-		Down: func(e *mcpbridge.Error) { self.PostUserMessage(&disconnected{s, e}) },
+		Down: func(e *mcpbridge.Error) { self.PostUserMessage(&disconnected{incarnation, e}) },
 		Heard: func(n messages.Notification, of messages.Operation) {
 			if !heard.Add() {
 				events.PutOf(heard, 0, n) // which drops and counts it
@@ -209,13 +209,6 @@ func (s *session) dialRequest() mcpbridge.DialRequest {
 		return questions.Ask(ctx, system, self, r, op)
 	}
 	return req
-}
-
-// onEarlyEnd keeps the end of a connection for onDialed.
-func (s *session) onEarlyEnd(msg *disconnected) {
-	if msg.from == s {
-		s.earlyEnd = msg.err
-	}
 }
 
 // onDialed takes the connection, or fails.
@@ -255,16 +248,16 @@ func (s *session) onDialed(msg *dialed) {
 	for _, uri := range msg.missed {
 		s.onNotification(&notificationReceived{note: &messages.ResourceUpdated{URI: uri}})
 	}
-	for _, h := range s.earlyNotifications {
+	for _, h := range s.early.notes {
 		s.onNotification(h)
 	}
-	s.earlyNotifications = nil
+	s.early.notes = nil
 	s.state = s.ready
-	if s.earlyEnd != nil {
-		s.connectionEnded(s.earlyEnd)
+	if s.early.end != nil {
+		s.connectionEnded(s.early.end)
 	}
-	s.schedulePing()
-	s.scheduleSave()
+	s.keepalive.schedule()
+	s.saveLater()
 	for _, cancel := range s.moot.Take(s.key) {
 		s.requests.cancelTask(s.conn, s.limits.CloseTimeout, cancel)
 	}
@@ -329,7 +322,7 @@ func (s *session) refusedAgain(msg *dialed) bool {
 // endDial ends a dial whose outcome says nothing about the server. Its connection, if there
 // is one, is released.
 func (s *session) endDial(conn mcpbridge.Conn) {
-	s.earlyEnd, s.earlyNotifications = nil, nil
+	s.early = early{}
 	s.report(&contract.DialAbandoned{Of: s.registration})
 	if conn != nil {
 		s.oldConn, s.closingConn = conn, nil

@@ -67,7 +67,7 @@ func (s *session) endOfGrace(order *contract.Drain) time.Time {
 func (s *session) continueDraining() {
 	now := time.Now()
 	switch {
-	case s.abortDial != nil || s.closingLeft > 0 || s.closingConn != nil || s.saving:
+	case s.abortDial != nil || s.closingLeft > 0 || s.closingConn != nil || s.saver.saving:
 		return // dialed, leftClosed, connDetached, connClosed or recordSaved will come
 	case s.calls.AnyUnanswered() && now.Before(s.graceEnds):
 		s.timer.By(s.graceEnds)
@@ -82,7 +82,7 @@ func (s *session) continueDraining() {
 			return
 		}
 	}
-	if (s.calls.Running.Count > 0 || s.requests.running > 0 || s.pinging) && now.Before(s.graceEnds.Add(contract.UnresponsiveAfter)) {
+	if (s.calls.Running.Count > 0 || s.requests.running > 0 || s.keepalive.pinging) && now.Before(s.graceEnds.Add(contract.UnresponsiveAfter)) {
 		s.timer.By(s.graceEnds.Add(contract.UnresponsiveAfter)) // they are cancelled, and return soon
 		return
 	}

@@ -52,6 +52,7 @@ type durable struct {
 	registration contract.Registration // belongs to the registry, not read here
 	system       *actor.ActorSystem    // set when the actor has started
 
+	incarnation int // counts them
 	generation  uint64
 	floor       uint64 // the first generation is higher, unless the store has a record to resume
 	subscribers subscribers.Subscribers

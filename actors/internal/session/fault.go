@@ -11,7 +11,7 @@ import (
 
 // onDisconnected ends the incarnation if its connection has ended.
 func (s *session) onDisconnected(msg *disconnected) {
-	if msg.from == s {
+	if msg.from == s.incarnation {
 		s.connectionEnded(msg.err)
 	}
 }

@@ -42,7 +42,7 @@ type (
 	taskCancelled struct{}
 	// disconnected says that a connection has ended by itself.
 	disconnected struct {
-		from *session // the incarnation that dialed it
+		from int // the incarnation that dialed it
 		err  *mcpbridge.Error
 	}
 	// notificationReceived brings a notification of the server.

@@ -37,15 +37,6 @@ func (s *session) onNotification(msg *notificationReceived) {
 	s.report(&contract.Notified{Of: s.registration, Note: msg.note, Heard: msg.heard})
 }
 
-// onEarlyNotification keeps a notification for onDialed.
-func (s *session) onEarlyNotification(msg *notificationReceived) {
-	if len(s.earlyNotifications) < contract.MaxQueuedNotifications {
-		s.earlyNotifications = append(s.earlyNotifications, msg)
-	} else {
-		msg.heard.Remove()
-	}
-}
-
 // expectsNotifications reports whether a caller wants the notifications of the session, so
 // that the session is useful even without calls.
 func (s *session) expectsNotifications() bool {

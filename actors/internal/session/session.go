@@ -34,22 +34,15 @@ type session struct {
 	*durable
 	state func(actor.Context) // the behavior: a method below, from deciding to closed
 
-	// While connecting:
-	earlyEnd           *mcpbridge.Error        // the connection ended before dialed came, or nil
-	earlyNotifications []*notificationReceived // that came before dialed
-
-	reopen bool // after deciding: a connection is wanted even if no call is parked
+	early  early // while connecting
+	reopen bool  // after deciding: a connection is wanted even if no call is parked
 
 	// While ready:
-	pinging      bool      // a ping was sent, and has not returned
-	listingTools bool      // tools/list runs, for calls that were lost
-	listedTools  int       // how often it has returned, or maxListings if it is not asked for again
-	listening    bool      // heardAgain will come
-	pingAt       time.Time // when the next keepalive ping is due, or zero
-	saving       bool      // recordSaved will come
-	saveAt       time.Time // when the store is asked again to take the record, or zero
-
-	unheard *mcpbridge.Error // while ready: why calls wait for the server, or nil
+	keepalive    keepalive
+	saver        saver
+	silence      silence
+	listingTools bool // tools/list runs, for calls that were lost
+	listedTools  int  // how often it has returned, or maxListings if it is not asked for again
 
 	closingConn mcpbridge.Conn // the connection that is being detached or closed, or nil
 	graceEnds   time.Time      // when calls that run on oldConn, or while draining, are cut off
@@ -57,7 +50,12 @@ type session struct {
 
 // newSession returns the next incarnation of a session.
 func newSession(d *durable) *session {
-	return &session{durable: d}
+	d.incarnation++
+	return &session{
+		durable:   d,
+		keepalive: keepalive{cfg: d.cfg, to: &d.mailbox, timer: &d.timer, every: d.server.KeepAlive},
+		saver:     saver{store: &d.store, to: &d.mailbox, timer: &d.timer},
+	}
 }
 
 // Receive handles lifecycle messages, and gives the rest to the state.
@@ -77,6 +75,9 @@ func (s *session) Receive(c actor.Context) {
 		s.onStopping()
 	case *actor.Stopped:
 		s.onStopped()
+	case *timerFired:
+		s.timer.Fired()
+		s.state(c)
 	default:
 		s.state(c)
 	}
@@ -99,7 +100,7 @@ func (s *session) deciding(c actor.Context) {
 	case *dialed:
 		s.onLateDial(msg)
 	case *timerFired:
-		s.onTimerFired()
+		s.serveDeadlines()
 		s.releaseOld()
 	case *contract.ServerDown:
 		s.failParked(msg.Cause, msg.RetryAt)
@@ -125,7 +126,7 @@ func (s *session) releasing(c actor.Context) {
 		s.onLateDial(msg)
 		s.proceed()
 	case *timerFired:
-		s.onTimerFired()
+		s.serveDeadlines()
 		s.releaseOld()
 	case *contract.ServerDown:
 		s.failParked(msg.Cause, msg.RetryAt)
@@ -165,7 +166,7 @@ func (s *session) queued(c actor.Context) {
 		s.onCancelled(msg)
 		s.idleIfUnwanted()
 	case *timerFired:
-		s.onTimerFired()
+		s.serveDeadlines()
 		s.idleIfUnwanted()
 	default:
 		s.always(msg)
@@ -183,9 +184,11 @@ func (s *session) connecting(c actor.Context) {
 		s.state = s.abandoning
 		s.abortDial(nil)
 	case *disconnected:
-		s.onEarlyEnd(msg)
+		if msg.from == s.incarnation {
+			s.early.end = msg.err
+		}
 	case *notificationReceived:
-		s.onEarlyNotification(msg)
+		s.early.keep(msg)
 	default:
 		s.always(msg)
 	}
@@ -222,12 +225,11 @@ func (s *session) ready(c actor.Context) {
 		s.onHeardAgain(msg)
 		s.startParked()
 	case *timerFired:
-		s.onTimerFired()
-		s.ping()
-		s.saveLater()
+		s.serveDeadlines()
+		s.keepAlive()
 	case *recordSaved:
 		s.onRecordSaved(msg)
-		s.scheduleSave()
+		s.saveLater()
 	case *pingReturned:
 		s.onPingReturned(msg)
 	case *disconnected:
@@ -249,7 +251,7 @@ func (s *session) draining(c actor.Context) {
 		s.requests.returned()
 		s.continueDraining()
 	case *pingReturned:
-		s.pinging = false
+		s.keepalive.pinging = false
 		s.continueDraining()
 	case *recordSaved:
 		s.onRecordSaved(msg)
@@ -264,7 +266,7 @@ func (s *session) draining(c actor.Context) {
 		s.onLeftClosed(msg)
 		s.continueDraining()
 	case *timerFired:
-		s.onTimerFired()
+		s.serveDeadlines()
 		s.continueDraining()
 	case *contract.Grant, *contract.Directive:
 		// no dial follows
@@ -316,7 +318,7 @@ func (s *session) always(msg any) {
 	case *contract.AdoptSettings:
 		s.subscribers.Adopt(msg)
 	case *timerFired:
-		s.onTimerFired()
+		s.serveDeadlines()
 	case *contract.LimitsChanged:
 		s.limits = msg.Limits
 	case *disconnected, *connDetached, *contract.AbandonDial, *contract.ServerDown, *contract.Directive:

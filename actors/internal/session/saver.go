@@ -1,0 +1,42 @@
+package session
+
+import (
+	"time"
+
+	"github.com/mcpactor/mcpactor/actors/internal/alarm"
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// saveAfter is how long after a store has not taken a record it is asked again.
+const saveAfter = 5 * time.Second
+
+// saver asks the store again to take the record of the MCP session, while the session is ready.
+type saver struct {
+	store *contract.KeyStore
+	to    *mailbox.Mailbox // of the session
+	timer *alarm.Timer
+
+	at     time.Time // when the store is asked, or zero
+	saving bool      // recordSaved will come
+}
+
+// schedule sets the time at which the store is asked.
+func (v *saver) schedule() {
+	if v.store.Cfg.Store != nil && !v.saving {
+		v.at = time.Now().Add(saveAfter)
+		v.timer.By(v.at)
+	}
+}
+
+// saveIfDue asks the store if that is due.
+func (v *saver) saveIfDue(conn mcpbridge.Conn, generation uint64) {
+	if !v.timer.IsDue(v.at) {
+		return
+	}
+	v.saving, v.at = true, time.Time{}
+	v.store.Cfg.Async(v.to, func() any {
+		return &recordSaved{conn, v.store.SaveLater(conn, generation)}
+	})
+}

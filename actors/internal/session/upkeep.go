@@ -1,0 +1,62 @@
+package session
+
+import (
+	"time"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// keepAlive sends a ping, and saves the record of the MCP session, if that is due.
+func (s *session) keepAlive() {
+	if e := s.keepalive.pingIfDue(s.conn); e != nil {
+		s.connectionEnded(e)
+	}
+	if !s.saved { // a dial since may have saved it
+		s.saver.saveIfDue(s.conn, s.generation)
+	}
+}
+
+// onPingReturned ends the incarnation if a ping says that the connection has ended.
+func (s *session) onPingReturned(msg *pingReturned) {
+	e := mcpbridge.AsError(msg.err)
+	s.noteGone(msg.conn, e)
+	if msg.conn == s.conn && s.keepalive.returned(e) {
+		s.connectionEnded(e)
+	}
+}
+
+// saveLater sets the time at which a store that has not taken the record is asked again.
+func (s *session) saveLater() {
+	if !s.saved {
+		s.saver.schedule()
+	}
+}
+
+// onRecordSaved notes whether the store has the MCP session.
+func (s *session) onRecordSaved(msg *recordSaved) {
+	s.saver.saving = false
+	if msg.conn == s.conn {
+		s.saved = s.saved || msg.saved
+	}
+}
+
+// onHeardAgain lets parked calls run, unless the bridge says that the session is still unheard, or has ended. What
+// a connection of another kind answers to an operation that it does not know means nothing.
+func (s *session) onHeardAgain(msg *heardAgain) {
+	s.requests.returned()
+	if msg.conn != s.conn {
+		return
+	}
+	s.silence.listening = false
+	e := mcpbridge.AsError(msg.err)
+	switch {
+	case e != nil && contract.WasWithheld(e) && e.Session.HasEnded():
+		s.connectionEnded(e)
+	case !isUnheard(msg.err):
+		s.silence.cause = nil
+		s.report(&contract.Unheard{Of: s.registration, Cause: nil})
+	case s.cfg.FailFast:
+		s.failParked(s.silence.cause, time.Time{})
+	}
+}

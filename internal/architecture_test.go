@@ -118,9 +118,10 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/table", "actors mcpbridge messages internal/nearest internal/protocol actors/internal/admission actors/internal/alarm " +
 		"actors/internal/catalogue actors/internal/contract actors/internal/mailbox"},
 	{"actors/internal/questions", "messages internal/protocol internal/relay actors/internal/contract actors/internal/mailbox actors/internal/ring"},
+	{"actors/internal/connections", "mcpbridge"},
 	{"actors/internal/owed", "messages internal/tasks actors/internal/contract"},
 	{"actors/internal/subscribers", "mcpbridge messages internal/relay actors/internal/contract"},
-	{"actors/internal/session", "actors mcpbridge messages internal/tasks actors/internal/alarm actors/internal/callctx actors/internal/contract " +
+	{"actors/internal/session", "actors mcpbridge messages internal/tasks actors/internal/alarm actors/internal/callctx actors/internal/connections actors/internal/contract " +
 		"actors/internal/mailbox actors/internal/owed actors/internal/questions actors/internal/subscribers"},
 	{"actors/internal/cleanup", "actors mcpbridge actors/internal/alarm actors/internal/contract actors/internal/mailbox"},
 	{"actors/internal/pace", "actors/internal/alarm"},

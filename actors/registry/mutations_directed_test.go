@@ -31,13 +31,13 @@ var directedMutations = []directedMutation{
 		{"actors/registry/stop.go", "				r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))\n", "				_ = msg\n"},
 	}}},
 	{1, "./tests", "TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything", mutation{"a session that other code stops leaves its connection open", []change{
-		{inDrain, "			go contract.CloseWithin(s.limits.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told\n", "			_ = conn\n"},
+		{inDrain, "		go contract.CloseWithin(s.limits.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told\n", "		_ = conn\n"},
 	}}},
 	{1, "./actors/registry", "TestBugInASessionLosesNothing", mutation{"a bug forgets the call of its message", []change{
 		{"actors/internal/session/bug.go", "		if !msg.Queued() && !msg.Replied {\n			s.calls.Parked.Push(msg)", "		if msg.Queued() && !msg.Replied {\n			s.calls.Parked.Push(msg)"},
 	}}},
 	{2, "./tests", "TestConnectionThatComesAfterTheCloseIsClosed", mutation{"the connection of a dial that ends in a drain is not closed", []change{
-		{inDrain, "	s.dialEnded(msg)\n	s.conn = msg.conn\n", "	s.dialEnded(msg)\n"},
+		{inDrain, "	s.dialEnded(msg)\n	s.conns.Current = msg.conn\n", "	s.dialEnded(msg)\n"},
 		{inDial, "conn != nil && errors.Is(context.Cause(wanted), context.Canceled) {", "false {"},
 	}}},
 	{2, "./tests", "TestKeyThatIsCalledWhileItsSessionClosesGetsASuccessorAfterwards", plantedBug("a session does not wait for the one before it")},
@@ -56,14 +56,14 @@ var directedMutations = []directedMutation{
 	{4, "./tests", "TestEveryFormOfExpiryIsRecognised", plantedBug("the dead session is forgotten")},
 	{4, "./tests", "TestEveryFormOfExpiryIsRecognised", plantedBug("each caller has an inquiry of its own")},
 	{4, "./tests", "TestCallOfTheOldSessionGetsItsResultAndItsReportIsIgnored", mutation{"what a call of an earlier connection says ends the current one", []change{
-		{inCalls, "e.Session.HasEnded() && msg.conn == s.conn && s.drainOrder == nil", "e.Session.HasEnded() && s.drainOrder == nil"},
+		{inCalls, "e.Session.HasEnded() && msg.conn == s.conns.Current && s.drainOrder == nil", "e.Session.HasEnded() && s.drainOrder == nil"},
 	}}},
 	{5, "./tests", "TestLostCallIsReplayedWhenThatIsSafe", plantedBug("a call is replayed although it may not be")},
 	{5, "./tests", "TestEachCallIsTreatedByWhatHappenedToIt", mutation{"a call that may have run is said not to have run", []change{
 		{inCalls, "	f.MayHaveRun = true\n	s.reply(k, f)\n	s.questions.End", "	s.reply(k, f)\n	s.questions.End"},
 	}}},
 	{5, "./tests", "TestSessionsOfBrokenConnectionsAreResumedWithTheirState", mutation{"a session is not resumed after its connection broke", []change{
-		{inRelease, "	if msg.conn == s.gone || msg.conn.Resume() != nil {", "	if msg.conn == s.gone {"},
+		{inConns, "	if c.IsGone(conn) || conn.Resume() != nil {", "	if c.IsGone(conn) {"},
 	}}},
 	{5, "./tests", "TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay", mutation{"what was unsubscribed is subscribed again", []change{
 		{"actors/internal/contract/settings.go", "	case *messages.Unsubscribe:\n		s.remove(op.URI, op.Subscriber)\n", "	case *messages.Unsubscribe:\n"},
@@ -78,7 +78,7 @@ var directedMutations = []directedMutation{
 		{inCall, "	case k.Runs-k.unprocessed > 1 ||", "	case k.Runs-k.unprocessed > 2 ||"},
 	}}},
 	{6, "./tests", "TestErrorsThatAreNotAboutTheSessionNeverRestartIt", mutation{"any refusal ends the session", []change{
-		{inCalls, "	if e != nil && e.Session.HasEnded() && msg.conn == s.conn", "	if e != nil && (e.Session.HasEnded() || e.Class == mcpbridge.Invalid) && msg.conn == s.conn"},
+		{inCalls, "	if e != nil && e.Session.HasEnded() && msg.conn == s.conns.Current", "	if e != nil && (e.Session.HasEnded() || e.Class == mcpbridge.Invalid) && msg.conn == s.conns.Current"},
 	}}},
 	{6, "./tests", "TestFrontsChangeNothing", mutation{"503 is the server's own", []change{
 		{"mcpbridge/internal/wire/refusal.go", "status == http.StatusBadGateway, status == http.StatusServiceUnavailable, status", "status == http.StatusBadGateway, status"},

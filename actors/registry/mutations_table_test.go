@@ -79,7 +79,7 @@ const (
 	inCalls    = "actors/internal/session/calls.go"
 	inDial     = "actors/internal/session/dial.go"
 	inDrain    = "actors/internal/session/drain.go"
-	inRelease  = "actors/internal/session/release.go"
+	inConns    = "actors/internal/connections/connections.go"
 	inDeadline = "actors/internal/session/deadlines.go"
 	inCall     = "actors/internal/contract/call.go"
 	inGate     = "actors/internal/admission/gate.go"
@@ -114,8 +114,8 @@ var mutations = []mutation{
 	{"what a dial has left is not waited for in a drain", []change{{inDrain, "s.closingLeft > 0 ||", "false ||"}}},
 	{"what a dial has left is forgotten", []change{{inDial, "	if msg.left == nil {", "	if msg.left != nil {"}}},
 	{"MayHaveRun is false for a call that was lost before", []change{{inCall, "k.Runs > 1, k.MayHaveRun()\n", "k.Runs > 1, false\n"}}},
-	{"an expired session is resumed", []change{{inDial, "if s.resumable != nil && s.resumable != s.gone {", "if s.resumable != nil {"}}},
-	{"the end of the connection of an earlier incarnation is believed", []change{{"actors/internal/session/fault.go", "	if msg.from == s.incarnation {", "	if s.conn != nil {"}}},
+	{"an expired session is resumed", []change{{inConns, "if c.Resumable != nil && !c.IsGone(c.Resumable) {", "if c.Resumable != nil {"}}},
+	{"the end of the connection of an earlier incarnation is believed", []change{{"actors/internal/session/fault.go", "	if msg.from == s.incarnation {", "	if s.conns.Current != nil {"}}},
 
 	{"a call does not make its session the most recently used one", []change{{"actors/internal/admission/session.go", "if q := &s.quotas[i]; q.of != nil {\n			q.of.LRU.Put(", "if q := &s.quotas[i]; q.of != nil && to != before {\n			q.of.LRU.Put("}}},
 	{"busy sessions are evicted before idle ones", []change{{"actors/internal/admission/quota.go", "[]Rank{UnusedSlot, UsedSlot}", "[]Rank{UsedSlot, UnusedSlot}"}}},
@@ -152,7 +152,7 @@ var mutations = []mutation{
 	{"a restart leaves the MCP session in the store", []change{{"actors/internal/closer/closer.go", "	if reg.DrainedBy.Restart && !reg.DrainedBy.Moves && c.Member.Owns(reg.Key) {", "	if false {"}}},
 	{"what the store has of a key is closed although another member has the key", []change{{"actors/internal/closing/book.go", "	if foreign && (", "	if false && ("}}},
 	{"a session that the store does not have is left open", []change{{inDrain, "leave := s.drainOrder.Leave && s.saved && ", "leave := s.drainOrder.Leave && "}}},
-	{"a session that has expired is left open", []change{{inDrain, " && conn != s.gone", ""}}},
+	{"a session that has expired is left open", []change{{inDrain, " && !s.conns.IsGone(conn)", ""}}},
 	{"closing what was left forgets another session of the key", []change{{"actors/internal/cleanup/work.go", "store.Forget(known, generation)", "store.SaveGeneration(generation)"}}},
 	{"a leftover keeps another session of its key from being resumed", []change{{"actors/internal/sessions/sessions.go", "NoResume: e.ClosesRecord(), Leftovers", "NoResume: e.ClosesRecord() || len(s.Closings.Left(key)) > 0, Leftovers"}}},
 	{"a bug forgets what the store has of a key", []change{{"actors/internal/cleanup/cleanup.go", "	case *recordLoaded:\n		a.work.keep(msg.record)\n", ""}}},
@@ -165,16 +165,16 @@ var mutations = []mutation{
 	{"a call of interceptors stays counted", []change{{"actors/internal/interception/interceptors.go", "		msg.of.passesOn = true\n		f.unpassed--\n", "		msg.of.passesOn = true\n"}}},
 
 	{"a call that is parked when an eviction comes is lost", []change{{inDrain, "		s.report(&contract.CallsHandedBack{Of: s.registration, Calls: part})\n	}\n	s.graceEnds", "		_ = part\n	}\n	s.graceEnds"}}},
-	{"the connection of a dial that ends in a drain is forgotten", []change{{inDrain, "	s.dialEnded(msg)\n	s.conn = msg.conn\n", "	s.dialEnded(msg)\n"}}},
-	{"a connection that was being detached in a drain is not closed", []change{{inDrain, "		s.oldConn, s.resumable = nil, s.oldConn\n", "		s.oldConn = nil\n"}}},
+	{"the connection of a dial that ends in a drain is forgotten", []change{{inDrain, "	s.dialEnded(msg)\n	s.conns.Current = msg.conn\n", "	s.dialEnded(msg)\n"}}},
+	{"a connection that was being detached in a drain is not closed", []change{{inConns, "		c.Old, c.Resumable = nil, c.Old\n", "		c.Old = nil\n"}}},
 	{"a connection that could not be closed is forgotten", []change{{inDrain, "	if msg.err != nil {\n		s.lastMessage.Leftovers", "	if false {\n		s.lastMessage.Leftovers"}}},
-	{"a session that is lost is not resumed", []change{{inRelease, "		s.resumable = msg.conn\n", "		_ = msg\n"}}},
-	{"a dial does not wait for the old connection", []change{{"actors/internal/session/session.go", "	case s.oldConn != nil || s.abortDial != nil:", "	case s.abortDial != nil:"}}},
+	{"a session that is lost is not resumed", []change{{inConns, "		c.Resumable = conn\n", "		_ = conn\n"}}},
+	{"a dial does not wait for the old connection", []change{{"actors/internal/session/session.go", "	case s.conns.Old != nil || s.abortDial != nil:", "	case s.abortDial != nil:"}}},
 	{"one call more than MaxInFlight runs", []change{{inCalls, "if s.calls.Running.Count >= s.limits.MaxInFlight {", "if s.calls.Running.Count > s.limits.MaxInFlight {"}}},
 	{"a call is replayed twice", []change{{inCall, "case k.Runs-k.unprocessed > 1 ||", "case k.Runs-k.unprocessed > 2 ||"}}},
 	{"a call is replayed although it may not be", []change{{inCall, "	return safe || !known, !known\n", "	return safe || true, !known\n"}}},
 	{"a call that another member has lost is replayed although it may not be", []change{{"actors/internal/refusal/call.go", "	if !again {\n", "	if !again && k.Lost == nil {\n"}}},
-	{"a call that waits has no deadline", []change{{inCalls, "	s.openedUnused = false\n	s.timer.By(k.ParkedUntil())\n", "	s.openedUnused = false\n"}}},
+	{"a call that waits has no deadline", []change{{inCalls, "	s.history.openedUnused = false\n	s.timer.By(k.ParkedUntil())\n", "	s.history.openedUnused = false\n"}}},
 	{"a call that runs has no deadline", []change{{inDeadline, "		case !k.Replied:\n			s.cutOff(k, messages.CodeDeadline, \"\")\n", "		case !k.Replied:\n"}}},
 }
 

@@ -32,7 +32,7 @@ func (s *session) recoverBug(c actor.Context) {
 		// a panic here would lose the restart, or the stop
 	default:
 		s.cause, s.failedAt = contract.BugFault(s.key, reason), time.Now()
-		s.lostAt = s.failedAt
+		s.history.lostAt = s.failedAt
 		contract.Fail(reason)
 	}
 }
@@ -53,7 +53,7 @@ func (s *session) answerAfterBug(c actor.Context) {
 		s.requests.returned()
 	case *dialed:
 		s.dialEnded(msg)
-		s.oldConn = msg.conn
+		s.conns.Unwanted(msg.conn)
 	case *leftClosed:
 		s.onLeftClosed(msg)
 	case *contract.Drain:

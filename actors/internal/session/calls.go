@@ -12,7 +12,7 @@ import (
 // park keeps a call until it can run.
 func (s *session) park(k *contract.Call) {
 	s.calls.Parked.Push(k)
-	s.openedUnused = false
+	s.history.openedUnused = false
 	s.timer.By(k.ParkedUntil())
 }
 
@@ -21,7 +21,7 @@ func (s *session) park(k *contract.Call) {
 func (s *session) startParked() {
 	if s.silence.wantsToListen(s.calls.Parked.Count) {
 		s.silence.listening = true
-		s.requests.listen(s.conn)
+		s.requests.listen(s.conns.Current)
 	}
 	var now time.Time
 	for k := range s.calls.Parked.All() {
@@ -61,7 +61,7 @@ func (s *session) start(k *contract.Call, now time.Time) {
 		ctx = new(callctx.Context)
 	}
 	ctx.Init(k, k.Deadline)
-	conn := s.conn
+	conn := s.conns.Current
 	k.Conn, k.Ctx, k.Generation = conn, ctx, s.generation
 	if k.Task == nil { // else the run follows what an earlier one has begun
 		if k.Runs++; k.Runs == 1 {
@@ -91,7 +91,7 @@ const maxListings = 3
 // idempotent. Without the annotations of the tool the call stays parked, and the tools are
 // listed for all such calls of the connection.
 func (s *session) decideReplay(k *contract.Call) (mayRun bool) {
-	safe, known := s.conn.Hint(k.Tool())
+	safe, known := s.conns.Current.Hint(k.Tool())
 	switch {
 	case safe && known:
 		k.NeedsHint = false
@@ -101,7 +101,7 @@ func (s *session) decideReplay(k *contract.Call) (mayRun bool) {
 		s.reply(k, k.FailureOf(k.Lost))
 	case !s.listingTools:
 		s.listingTools = true
-		s.requests.listTools(s.conn, k)
+		s.requests.listTools(s.conns.Current, k)
 	}
 	return false
 }
@@ -110,8 +110,8 @@ func (s *session) decideReplay(k *contract.Call) (mayRun bool) {
 func (s *session) onToolsListed(msg *toolsListed) {
 	s.requests.returned()
 	e := mcpbridge.AsError(msg.err)
-	s.noteGone(msg.conn, e)
-	if msg.conn != s.conn {
+	s.conns.NoteGone(msg.conn, e)
+	if msg.conn != s.conns.Current {
 		return
 	}
 	hasEnded := e != nil && e.Session.HasEnded()
@@ -143,8 +143,8 @@ func (s *session) onCallReturned(msg *callReturned) {
 	if e == nil {
 		s.subscribers.Record(k.Op)
 	}
-	s.noteGone(msg.conn, e)
-	if e != nil && e.Session == mcpbridge.Unheard && msg.conn == s.conn {
+	s.conns.NoteGone(msg.conn, e)
+	if e != nil && e.Session == mcpbridge.Unheard && msg.conn == s.conns.Current {
 		s.silence.begin(e)
 		s.report(&contract.Unheard{Of: s.registration, Cause: s.silence.cause})
 	}
@@ -156,7 +156,7 @@ func (s *session) onCallReturned(msg *callReturned) {
 		s.onCallFailed(k, e)
 	}
 	// An error of an older connection does not concern the current one.
-	if e != nil && e.Session.HasEnded() && msg.conn == s.conn && s.drainOrder == nil {
+	if e != nil && e.Session.HasEnded() && msg.conn == s.conns.Current && s.drainOrder == nil {
 		s.connectionEnded(e)
 	}
 }

@@ -28,7 +28,7 @@ func (s *session) serveDeadlines() {
 			s.cutOff(k, messages.CodeQuiet, fmt.Sprintf("nothing was heard of it for %v", k.Op.Head().Quiet))
 		case !k.Replied:
 			s.cutOff(k, messages.CodeDeadline, "")
-		case k.Conn == s.conn && s.drainOrder == nil:
+		case k.Conn == s.conns.Current && s.drainOrder == nil:
 			s.connectionEnded(&mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: "a cancelled call does not return"})
 		}
 	}
@@ -50,7 +50,7 @@ func (s *session) expireParked(now time.Time) {
 			s.reply(k, k.FailureOf(k.Lost))
 		case s.silence.cause != nil:
 			s.reply(k, k.Unavailable(s.silence.cause))
-		case s.conn != nil:
+		case s.conns.Current != nil:
 			s.reply(k, k.Failure(k.CodeOfWait(now), "while waiting for other calls of the session (MaxInFlight)"))
 		default:
 			k.Replied = true

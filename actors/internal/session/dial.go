@@ -156,8 +156,8 @@ func (s *session) onGrant(msg *contract.Grant) {
 
 	self := &s.mailbox
 	d := dialAttempt{
-		cfg: s.cfg, limits: s.limits, store: &s.store, noResume: s.noResume, leftovers: s.leftovers, req: s.dialRequest(), setup: s.server.Setup, ops: s.subscribers.Operations(), previous: s.resumable,
-		generation: s.generation, saved: s.saved, floor: s.floor, reopens: s.wasOpen, stateless: s.stateless,
+		cfg: s.cfg, limits: s.limits, store: &s.store, noResume: s.noResume, leftovers: s.leftovers, req: s.dialRequest(), setup: s.server.Setup, ops: s.subscribers.Operations(), previous: s.conns.Resumable,
+		generation: s.generation, saved: s.saved, floor: s.floor, reopens: s.history.wasOpen, stateless: s.stateless,
 	}
 	go func() {
 		msg := d.run(wanted)
@@ -197,12 +197,7 @@ func (s *session) dialRequest() mcpbridge.DialRequest {
 			return askForAddress(ctx, system, registry, &contract.AddressFound{Of: of, Address: srv.Endpoint()})
 		}
 	}
-	if s.resumable != nil && s.resumable != s.gone {
-		req.Resume = s.resumable.Resume()
-	}
-	if time.Now().Before(s.refusedUntil) {
-		req.Refused = s.refused
-	}
+	req.Resume, req.Refused = s.conns.Resume(), s.refusal.current()
 	timeout := s.limits.HandlerTimeout
 	req.Ask = func(ctx context.Context, r messages.Request, op messages.Operation) messages.Answer {
 		*r.GetOrigin() = messages.Origin{Key: key, Deadline: time.Now().Add(timeout)}
@@ -216,8 +211,8 @@ func (s *session) onDialed(msg *dialed) {
 	s.abortDial = nil
 	s.closeLeft(msg)
 	switch {
-	case s.refusedAgain(msg):
-		s.failParked(s.refused, s.refusedUntil)
+	case s.refusal.endedDial(msg.err):
+		s.failParked(s.refusal.cause, s.refusal.until)
 		s.endDial(nil)
 		return
 	case errors.Is(msg.err, errServerDown):
@@ -228,23 +223,18 @@ func (s *session) onDialed(msg *dialed) {
 		s.fail(&actors.Fault{Class: e.Class, Dialing: true, Cause: e})
 	}
 	s.expireParked(time.Now()) // those that may not wait have not got this connection in time
-	s.conn, s.resumable, s.gone, s.refused = msg.conn, nil, nil, nil
-	restarted, elapsed := s.wasOpen, msg.elapsed
-	var lifetime time.Duration // of the previous MCP session
-	if msg.generation != s.generation {
-		lifetime = s.lifetime()
+	s.conns.Opened(msg.conn)
+	s.refusal.cause = nil
+	info, isNew := msg.conn.Info(), msg.generation != s.generation
+	opened := &contract.Opened{Of: s.registration, Generation: msg.generation, Info: info, Expired: msg.expired, Elapsed: msg.elapsed, Dialed: msg.elapsed}
+	if isNew {
+		opened.Lifetime = s.history.lifetime() // of the previous MCP session
 	}
-	s.openedAt = time.Now()
-	if restarted {
-		elapsed = min(s.openedAt.Sub(s.lostAt), s.openedAt.Sub(s.wantedAt))
-		s.openedUnused = s.calls.Parked.Count == 0
+	if missed, again := s.history.opened(isNew, s.calls.Parked.Count == 0); again {
+		opened.Restarted, opened.Elapsed = true, missed
 	}
-	if !restarted || msg.generation != s.generation {
-		s.since = s.openedAt
-	}
-	info := s.conn.Info()
-	s.wasOpen, s.generation, s.saved, s.stateless = true, msg.generation, msg.saved, info.Stateless
-	s.report(&contract.Opened{Of: s.registration, Generation: s.generation, Info: info, Restarted: restarted, Expired: msg.expired, Elapsed: elapsed, Dialed: msg.elapsed, Lifetime: lifetime})
+	s.generation, s.saved, s.stateless = msg.generation, msg.saved, info.Stateless
+	s.report(opened)
 	for _, uri := range msg.missed {
 		s.onNotification(&notificationReceived{note: &messages.ResourceUpdated{URI: uri}})
 	}
@@ -259,20 +249,9 @@ func (s *session) onDialed(msg *dialed) {
 	s.keepalive.schedule()
 	s.saveLater()
 	for _, cancel := range s.moot.Take(s.key) {
-		s.requests.cancelTask(s.conn, s.limits.CloseTimeout, cancel)
+		s.requests.cancelTask(s.conns.Current, s.limits.CloseTimeout, cancel)
 	}
 	s.startParked()
-}
-
-// lifetime returns how long the last MCP session was open, or 0 if there was none.
-func (s *session) lifetime() time.Duration {
-	switch {
-	case !s.wasOpen:
-		return 0
-	case s.lostAt.After(s.openedAt):
-		return s.lostAt.Sub(s.since)
-	}
-	return time.Since(s.since)
 }
 
 // dialEnded notes what is known of the MCP session of a dial that came too late.
@@ -307,16 +286,10 @@ func (s *session) onLeftClosed(msg *leftClosed) {
 // onAbandoned takes the outcome of an aborted dial.
 func (s *session) onAbandoned(msg *dialed) {
 	s.dialEnded(msg)
-	if s.refusedAgain(msg) {
-		s.failParked(s.refused, s.refusedUntil)
+	if s.refusal.endedDial(msg.err) {
+		s.failParked(s.refusal.cause, s.refusal.until)
 	}
 	s.endDial(msg.conn)
-}
-
-// refusedAgain reports whether a dial was given up because the credentials are still those
-// that the server has refused.
-func (s *session) refusedAgain(msg *dialed) bool {
-	return s.refused != nil && errors.Is(msg.err, s.refused)
 }
 
 // endDial ends a dial whose outcome says nothing about the server. Its connection, if there
@@ -325,7 +298,7 @@ func (s *session) endDial(conn mcpbridge.Conn) {
 	s.early = early{}
 	s.report(&contract.DialAbandoned{Of: s.registration})
 	if conn != nil {
-		s.oldConn, s.closingConn = conn, nil
+		s.conns.Unwanted(conn)
 		s.releaseOld()
 	}
 	s.proceed()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors/internal/connections"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -67,7 +68,7 @@ func (s *session) endOfGrace(order *contract.Drain) time.Time {
 func (s *session) continueDraining() {
 	now := time.Now()
 	switch {
-	case s.abortDial != nil || s.closingLeft > 0 || s.closingConn != nil || s.saver.saving:
+	case s.abortDial != nil || s.closingLeft > 0 || s.conns.Closing != nil || s.saver.saving:
 		return // dialed, leftClosed, connDetached, connClosed or recordSaved will come
 	case s.calls.AnyUnanswered() && now.Before(s.graceEnds):
 		s.timer.By(s.graceEnds)
@@ -76,11 +77,9 @@ func (s *session) continueDraining() {
 	for k := range s.calls.Unanswered() {
 		s.cutOff(k, s.drainOrder.Code(), "")
 	}
-	for _, conn := range []mcpbridge.Conn{s.conn, s.oldConn, s.resumable} {
-		if conn != nil {
-			s.closeConn(conn)
-			return
-		}
+	if left := s.conns.All(); len(left) > 0 {
+		s.closeConn(left[0])
+		return
 	}
 	if (s.calls.Running.Count > 0 || s.requests.running > 0 || s.keepalive.pinging) && now.Before(s.graceEnds.Add(contract.UnresponsiveAfter)) {
 		s.timer.By(s.graceEnds.Add(contract.UnresponsiveAfter)) // they are cancelled, and return soon
@@ -96,7 +95,7 @@ func (s *session) sendClosed() {
 	s.questions.Close()
 	tail := s.subscribers.Close()
 	s.state = s.closed
-	s.lastMessage.Of, s.lastMessage.Lifetime = s.registration, s.lifetime()
+	s.lastMessage.Of, s.lastMessage.Lifetime = s.registration, s.history.lifetime()
 	if s.drainOrder != nil && s.drainOrder.Restart {
 		s.lastMessage.Settings, s.lastMessage.Tail = s.subscribers.Settings, tail
 	}
@@ -106,10 +105,10 @@ func (s *session) sendClosed() {
 // closeConn closes a connection and its MCP session, or detaches the connection if the MCP
 // session is to stay open.
 func (s *session) closeConn(conn mcpbridge.Conn) {
-	s.closingConn = conn
+	s.conns.Closing = conn
 	generation := s.generation
 	pause, timeout, store := s.calls.Running.Count > 0, s.limits.CloseTimeout, &s.store
-	leave := s.drainOrder.Leave && s.saved && conn.Resume() != nil && conn != s.gone
+	leave := s.drainOrder.Leave && s.saved && conn.Resume() != nil && !s.conns.IsGone(conn)
 	s.left = s.left || leave
 	keep := s.drainOrder.Leave || s.left // the record
 	s.cfg.Async(&s.mailbox, func() any {
@@ -130,31 +129,22 @@ func (s *session) closeConn(conn mcpbridge.Conn) {
 // onDialedDraining takes the connection of a dial that was running when the drain came.
 func (s *session) onDialedDraining(msg *dialed) {
 	s.dialEnded(msg)
-	s.conn = msg.conn
+	s.conns.Current = msg.conn
 	s.continueDraining()
 }
 
 // onConnDetachedDraining takes a connection that was being detached when the drain came:
 // its MCP session is to be closed.
 func (s *session) onConnDetachedDraining(msg *connDetached) {
-	if msg.conn == s.oldConn {
-		s.oldConn, s.resumable = nil, s.oldConn
-	}
-	s.closingConn, s.graceEnds = nil, time.Now()
+	s.conns.DetachedForGood(msg.conn)
+	s.graceEnds = time.Now()
 	s.continueDraining()
 }
 
 // onConnClosed notes that a connection is closed.
 func (s *session) onConnClosed(msg *connClosed) {
-	s.closingConn, s.graceEnds = nil, time.Now()
-	switch msg.conn {
-	case s.conn:
-		s.conn = nil
-	case s.oldConn:
-		s.oldConn = nil
-	case s.resumable:
-		s.resumable = nil
-	}
+	s.conns.Closed(msg.conn)
+	s.graceEnds = time.Now()
 	if msg.err != nil {
 		s.lastMessage.Leftovers = append(s.lastMessage.Leftovers, contract.Leftover{Conn: msg.conn, Reason: msg.err.Error()})
 	}
@@ -184,12 +174,10 @@ func (s *session) onStopped() {
 	s.questions.Close()
 	s.calls.Parked.Take()
 	s.calls.Running.Take()
-	for _, conn := range []mcpbridge.Conn{s.conn, s.oldConn, s.resumable} {
-		if conn != nil {
-			go contract.CloseWithin(s.limits.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told
-		}
+	for _, conn := range s.conns.All() {
+		go contract.CloseWithin(s.limits.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told
 	}
-	s.conn, s.oldConn, s.resumable = nil, nil, nil
+	s.conns = connections.Connections{}
 	s.mailbox.Close(func(message any) {
 		switch msg := actor.UnwrapEnvelopeMessage(message).(type) {
 		case *contract.Call:

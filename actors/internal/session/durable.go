@@ -8,6 +8,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
+	"github.com/mcpactor/mcpactor/actors/internal/connections"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/owed"
@@ -60,15 +61,9 @@ type durable struct {
 	moot        owed.Moot
 	requests    requests
 
-	// conn is the connection that calls run on, or nil.
-	conn mcpbridge.Conn
-	// oldConn was conn before a fault, or nil. It is released before the next dial.
-	oldConn mcpbridge.Conn
-	// resumable was oldConn, or is nil. The server may still have its MCP session, which
-	// the next dial resumes, or which is closed if there is no next dial.
-	resumable mcpbridge.Conn
-	// gone is which of these three has an MCP session that the server no longer knows, and which is not resumed; or nil.
-	gone mcpbridge.Conn
+	conns   connections.Connections
+	history history
+	refusal refusal
 
 	// abortDial aborts the running dial, which then returns with dialed. nil if no dial
 	// runs. Its parameter is errLeft, or nil.
@@ -76,22 +71,13 @@ type durable struct {
 
 	closingLeft int // how many connections that dials have left are being closed
 
-	wasOpen      bool      // there has been a connection
-	stateless    bool      // the last MCP session kept nothing on the server
-	saved        bool      // the store has the last MCP session
-	openedUnused bool      // the last connection was opened for no call, and no call came since
-	noResume     bool      // the record in the store is of an MCP session that is being closed
-	leftovers    []string  // the ids of MCP sessions that could not be closed, and are not resumed
-	openedAt     time.Time // when the last connection was opened
-	since        time.Time // when the last MCP session was opened
-
-	refused      *mcpbridge.Error // the refusal of the credentials, or nil
-	refusedUntil time.Time        // until then, no dial with the same credentials
+	stateless bool     // the last MCP session kept nothing on the server
+	saved     bool     // the store has the last MCP session
+	noResume  bool     // the record in the store is of an MCP session that is being closed
+	leftovers []string // the ids of MCP sessions that could not be closed, and are not resumed
 
 	cause    *actors.Fault // of the last restart, or nil
 	failedAt time.Time     // when that fault happened
-	lostAt   time.Time     // when the last connection ended
-	wantedAt time.Time     // when a call last came while none was wanted
 
 	timer alarm.Timer // sends timerFired
 

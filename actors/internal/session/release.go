@@ -9,7 +9,7 @@ import (
 // releaseOld detaches the old connection, once no call runs on it, or the time of these
 // calls (graceEnds) is over. Its MCP session stays open on the server, to be resumed.
 func (s *session) releaseOld() {
-	if s.oldConn == nil || s.closingConn != nil {
+	if s.conns.Old == nil || s.conns.Closing != nil {
 		return
 	}
 	if s.calls.Running.Count > 0 && time.Now().Before(s.graceEnds) {
@@ -17,33 +17,21 @@ func (s *session) releaseOld() {
 		return
 	}
 	s.calls.CancelRunning()
-	conn, timeout := s.oldConn, s.limits.CloseTimeout
+	conn, timeout := s.conns.Old, s.limits.CloseTimeout
 	release := conn.Detach
-	if conn == s.gone && !s.wanted() {
+	if s.conns.IsGone(conn) && !s.wanted() {
 		release = conn.Close // no dial will adopt a second session that was opened beside it
 	}
-	s.closingConn = conn
+	s.conns.Closing = conn
 	s.cfg.Async(&s.mailbox, func() any {
 		contract.CloseWithin(timeout, release) //nolint:errcheck // its MCP session is resumed, or is closed later
 		return &connDetached{conn}
 	})
 }
 
-// onConnDetached notes that the old connection is detached. Its MCP session is resumed by
-// the next dial. If it has expired, it is kept for a second session that was opened beside it.
-func (s *session) onConnDetached(msg *connDetached) {
-	if msg.conn != s.oldConn {
-		return
-	}
-	s.oldConn, s.closingConn = nil, nil
-	if msg.conn == s.gone || msg.conn.Resume() != nil {
-		s.resumable = msg.conn
-	}
-}
-
 // onLateDial releases the connection that the previous incarnation has dialed.
 func (s *session) onLateDial(msg *dialed) {
 	s.dialEnded(msg)
-	s.oldConn, s.closingConn = msg.conn, nil
+	s.conns.Unwanted(msg.conn)
 	s.releaseOld()
 }

@@ -44,13 +44,13 @@ type session struct {
 	listingTools bool // tools/list runs, for calls that were lost
 	listedTools  int  // how often it has returned, or maxListings if it is not asked for again
 
-	closingConn mcpbridge.Conn // the connection that is being detached or closed, or nil
-	graceEnds   time.Time      // when calls that run on oldConn, or while draining, are cut off
+	graceEnds time.Time // when calls that run on oldConn, or while draining, are cut off
 }
 
 // newSession returns the next incarnation of a session.
 func newSession(d *durable) *session {
 	d.incarnation++
+	d.conns.Closing = nil
 	return &session{
 		durable:   d,
 		keepalive: keepalive{cfg: d.cfg, to: &d.mailbox, timer: &d.timer, every: d.server.KeepAlive},
@@ -96,7 +96,7 @@ func (s *session) deciding(c actor.Context) {
 		s.onCallReturned(msg)
 		s.releaseOld()
 	case *connDetached:
-		s.onConnDetached(msg)
+		s.conns.Detached(msg.conn)
 	case *dialed:
 		s.onLateDial(msg)
 	case *timerFired:
@@ -120,7 +120,7 @@ func (s *session) releasing(c actor.Context) {
 		s.onCallReturned(msg)
 		s.releaseOld()
 	case *connDetached:
-		s.onConnDetached(msg)
+		s.conns.Detached(msg.conn)
 		s.proceed()
 	case *dialed:
 		s.onLateDial(msg)
@@ -139,7 +139,7 @@ func (s *session) releasing(c actor.Context) {
 func (s *session) idle(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *contract.Call:
-		s.wantedAt = time.Now()
+		s.history.wantedAt = time.Now()
 		s.park(msg)
 		s.proceed()
 	case *callReturned:
@@ -302,7 +302,7 @@ func (s *session) always(msg any) {
 	case *contract.Drain:
 		s.onDrain(msg)
 	case *questions.Asked:
-		s.questions.Take(msg, s.calls.Running.All(), s.conn != nil, s.bind.Handler, s.cfg.Handler)
+		s.questions.Take(msg, s.calls.Running.All(), s.conns.Current != nil, s.bind.Handler, s.cfg.Handler)
 	case *questions.Over:
 		s.questions.Over(msg)
 	case *contract.ScopeBound:
@@ -314,7 +314,7 @@ func (s *session) always(msg any) {
 	case subscribers.LineTaken:
 		s.subscribers.OnLineTaken(msg)
 	case *contract.Forget:
-		s.refused = nil
+		s.refusal.cause = nil
 	case *contract.AdoptSettings:
 		s.subscribers.Adopt(msg)
 	case *timerFired:
@@ -330,8 +330,7 @@ func (s *session) always(msg any) {
 
 // onStarted begins an incarnation.
 func (s *session) onStarted() {
-	if s.conn != nil {
-		s.oldConn, s.conn = s.conn, nil
+	if s.conns.Restarted() {
 		s.calls.InterruptTasks(func(*contract.Call) bool { return true })
 	}
 	s.graceEnds = s.failedAt.Add(s.limits.DrainTimeout)
@@ -353,10 +352,10 @@ func (s *session) onStarted() {
 // onDirective fails parked calls if the directive says so, and notes whether the session
 // is opened again without any call.
 func (s *session) onDirective(msg *contract.Directive) {
-	s.refused = nil
-	s.reopen = s.wasOpen && !msg.GaveUp && !s.openedUnused && s.expectsNotifications()
+	s.refusal.cause = nil
+	s.reopen = s.history.wasOpen && !msg.GaveUp && !s.history.openedUnused && s.expectsNotifications()
 	if msg.GaveUp && msg.Cause.Class == mcpbridge.Unauthorized {
-		s.refused, s.refusedUntil = msg.Cause.Cause, msg.RetryAt
+		s.refusal = refusal{msg.Cause.Cause, msg.RetryAt}
 	}
 	if msg.FailParked {
 		s.failParked(msg.Cause.Cause, msg.RetryAt)
@@ -383,7 +382,7 @@ func (s *session) wanted() bool { return s.reopen || s.calls.Parked.Count > 0 }
 // proceed enters releasing, queued or idle: the first one whose condition holds.
 func (s *session) proceed() {
 	switch {
-	case s.oldConn != nil || s.abortDial != nil:
+	case s.conns.Old != nil || s.abortDial != nil:
 		s.state = s.releasing
 	case s.wanted():
 		s.state = s.queued

@@ -9,19 +9,19 @@ import (
 
 // keepAlive sends a ping, and saves the record of the MCP session, if that is due.
 func (s *session) keepAlive() {
-	if e := s.keepalive.pingIfDue(s.conn); e != nil {
+	if e := s.keepalive.pingIfDue(s.conns.Current); e != nil {
 		s.connectionEnded(e)
 	}
 	if !s.saved { // a dial since may have saved it
-		s.saver.saveIfDue(s.conn, s.generation)
+		s.saver.saveIfDue(s.conns.Current, s.generation)
 	}
 }
 
 // onPingReturned ends the incarnation if a ping says that the connection has ended.
 func (s *session) onPingReturned(msg *pingReturned) {
 	e := mcpbridge.AsError(msg.err)
-	s.noteGone(msg.conn, e)
-	if msg.conn == s.conn && s.keepalive.returned(e) {
+	s.conns.NoteGone(msg.conn, e)
+	if msg.conn == s.conns.Current && s.keepalive.returned(e) {
 		s.connectionEnded(e)
 	}
 }
@@ -36,7 +36,7 @@ func (s *session) saveLater() {
 // onRecordSaved notes whether the store has the MCP session.
 func (s *session) onRecordSaved(msg *recordSaved) {
 	s.saver.saving = false
-	if msg.conn == s.conn {
+	if msg.conn == s.conns.Current {
 		s.saved = s.saved || msg.saved
 	}
 }
@@ -45,7 +45,7 @@ func (s *session) onRecordSaved(msg *recordSaved) {
 // a connection of another kind answers to an operation that it does not know means nothing.
 func (s *session) onHeardAgain(msg *heardAgain) {
 	s.requests.returned()
-	if msg.conn != s.conn {
+	if msg.conn != s.conns.Current {
 		return
 	}
 	s.silence.listening = false

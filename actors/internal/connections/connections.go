@@ -1,0 +1,103 @@
+// Package connections has the connections of a session: which one calls run on, and what becomes of those before it.
+package connections
+
+import (
+	"slices"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+)
+
+// Connections are those of one session. They outlive its restarts.
+//
+//	Current ──restart──▶ Old ──detached──▶ Resumable ──▶ resumed by the next dial, or closed
+type Connections struct {
+	// Current is the connection that calls run on, or nil.
+	Current mcpbridge.Conn
+	// Old was Current before a fault, or nil. It is released before the next dial.
+	Old mcpbridge.Conn
+	// Resumable was Old, or is nil. The server may still have its MCP session, which
+	// the next dial resumes, or which is closed if there is no next dial.
+	Resumable mcpbridge.Conn
+	// Closing is which of them this incarnation is detaching or closing, or nil.
+	Closing mcpbridge.Conn
+
+	// gone is the one whose MCP session the server no longer knows, and which is not resumed; or nil.
+	gone mcpbridge.Conn
+}
+
+// All returns the connections, in the order in which they are closed.
+func (c *Connections) All() (all []mcpbridge.Conn) {
+	for _, conn := range []mcpbridge.Conn{c.Current, c.Old, c.Resumable} {
+		if conn != nil {
+			all = append(all, conn)
+		}
+	}
+	return all
+}
+
+// NoteGone notes that the server no longer knows the MCP session of a connection, if an error says so. Calls may not run on
+// the connection any longer.
+func (c *Connections) NoteGone(conn mcpbridge.Conn, e *mcpbridge.Error) {
+	if e != nil && e.Session == mcpbridge.Gone && slices.Contains([]mcpbridge.Conn{c.Current, c.Old, c.Resumable}, conn) {
+		c.gone = conn
+	}
+}
+
+// IsGone reports whether the server no longer knows the MCP session of a connection.
+func (c *Connections) IsGone(conn mcpbridge.Conn) bool { return conn == c.gone }
+
+// Restarted begins with an incarnation, and reports whether the one before had a connection.
+func (c *Connections) Restarted() bool {
+	if c.Current == nil {
+		return false
+	}
+	c.Old, c.Current = c.Current, nil
+	return true
+}
+
+// Unwanted notes a connection of a dial that came too late, which is released.
+func (c *Connections) Unwanted(conn mcpbridge.Conn) { c.Old, c.Closing = conn, nil }
+
+// Opened notes the connection of a dial, which has resumed the MCP session of Resumable, or has another one.
+func (c *Connections) Opened(conn mcpbridge.Conn) { c.Current, c.Resumable, c.gone = conn, nil, nil }
+
+// Detached notes that Old is detached. Its MCP session is resumed by the next dial. If it has expired, it is kept for a
+// second session that was opened beside it.
+func (c *Connections) Detached(conn mcpbridge.Conn) {
+	if conn != c.Old {
+		return
+	}
+	c.Old, c.Closing = nil, nil
+	if c.IsGone(conn) || conn.Resume() != nil {
+		c.Resumable = conn
+	}
+}
+
+// DetachedForGood notes that Old was detached while the session drains: its MCP session is to be closed.
+func (c *Connections) DetachedForGood(conn mcpbridge.Conn) {
+	if conn == c.Old {
+		c.Old, c.Resumable = nil, c.Old
+	}
+	c.Closing = nil
+}
+
+// Closed notes that a connection is closed, or could not be closed.
+func (c *Connections) Closed(conn mcpbridge.Conn) {
+	c.Closing = nil
+	switch conn {
+	case c.Current:
+		c.Current = nil
+	case c.Old:
+		c.Old = nil
+	case c.Resumable:
+		c.Resumable = nil
+	}
+}
+
+// Resume returns what the next dial resumes, or nil.
+func (c *Connections) Resume() *mcpbridge.Resume {
+	if c.Resumable != nil && !c.IsGone(c.Resumable) {
+		return c.Resumable.Resume()
+	}
+	return nil
+}

@@ -121,7 +121,7 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/connections", "mcpbridge"},
 	{"actors/internal/owed", "messages internal/tasks actors/internal/contract"},
 	{"actors/internal/subscribers", "mcpbridge messages internal/relay actors/internal/contract"},
-	{"actors/internal/session", "actors mcpbridge messages internal/tasks actors/internal/alarm actors/internal/callctx actors/internal/connections actors/internal/contract " +
+	{"actors/internal/session", "actors mcpbridge messages internal/relay internal/tasks actors/internal/alarm actors/internal/callctx actors/internal/connections actors/internal/contract " +
 		"actors/internal/mailbox actors/internal/owed actors/internal/questions actors/internal/subscribers"},
 	{"actors/internal/cleanup", "actors mcpbridge actors/internal/alarm actors/internal/contract actors/internal/mailbox"},
 	{"actors/internal/pace", "actors/internal/alarm"},

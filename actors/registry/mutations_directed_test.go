@@ -38,7 +38,7 @@ var directedMutations = []directedMutation{
 	}}},
 	{2, "./tests", "TestConnectionThatComesAfterTheCloseIsClosed", mutation{"the connection of a dial that ends in a drain is not closed", []change{
 		{inDrain, "	s.dialEnded(msg)\n	s.conns.Current = msg.conn\n", "	s.dialEnded(msg)\n"},
-		{inDial, "conn != nil && errors.Is(context.Cause(wanted), context.Canceled) {", "false {"},
+		{inDials, "conn != nil && errors.Is(context.Cause(wanted), context.Canceled) {", "false {"},
 	}}},
 	{2, "./tests", "TestKeyThatIsCalledWhileItsSessionClosesGetsASuccessorAfterwards", plantedBug("a session does not wait for the one before it")},
 	{2, "./mcpbridge/internal/bridge", "TestSecondSessionIsEndedWhenNobodyAdoptsIt", mutation{"a second session that no dial adopts is forgotten", []change{
@@ -48,7 +48,7 @@ var directedMutations = []directedMutation{
 		{"actors/internal/dialing/faults.go", "FailParked: decided.GiveUp || !reg.WasOpen,", "FailParked: decided.GiveUp,"},
 	}}},
 	{3, "./tests", "TestCallerWhoGivesUpDoesNotCancelTheCreationForOthers", mutation{"a caller who gives up ends the dial", []change{
-		{inCalls, "			s.calls.Parked.Remove(k)\n			s.reply(k, k.Failure(messages.CodeCancelled, msg.Detail))\n", "			s.calls.Parked.Remove(k)\n			s.reply(k, k.Failure(messages.CodeCancelled, msg.Detail))\n			if s.abortDial != nil {\n				s.abortDial(nil)\n			}\n"},
+		{inCalls, "			s.calls.Parked.Remove(k)\n			s.out.reply(k, k.Failure(messages.CodeCancelled, msg.Detail))\n", "			s.calls.Parked.Remove(k)\n			s.out.reply(k, k.Failure(messages.CodeCancelled, msg.Detail))\n			s.dials.end(nil)\n"},
 	}}},
 	{3, "./tests", "TestManyFirstCallsCauseOneInitialize", mutation{"a call that comes as its session opens gets another one", []change{
 		{"actors/internal/sessions/sessions.go", "	if e.Current != nil {\n		return e.Current", "	if e.Current != nil && e.Current.WasOpen {\n		return e.Current"},
@@ -60,7 +60,7 @@ var directedMutations = []directedMutation{
 	}}},
 	{5, "./tests", "TestLostCallIsReplayedWhenThatIsSafe", plantedBug("a call is replayed although it may not be")},
 	{5, "./tests", "TestEachCallIsTreatedByWhatHappenedToIt", mutation{"a call that may have run is said not to have run", []change{
-		{inCalls, "	f.MayHaveRun = true\n	s.reply(k, f)\n	s.questions.End", "	s.reply(k, f)\n	s.questions.End"},
+		{inCalls, "	f.MayHaveRun = true\n	s.out.reply(k, f)\n	s.questions.End", "	s.out.reply(k, f)\n	s.questions.End"},
 	}}},
 	{5, "./tests", "TestSessionsOfBrokenConnectionsAreResumedWithTheirState", mutation{"a session is not resumed after its connection broke", []change{
 		{inConns, "	if c.IsGone(conn) || conn.Resume() != nil {", "	if c.IsGone(conn) {"},
@@ -69,10 +69,10 @@ var directedMutations = []directedMutation{
 		{"actors/internal/contract/settings.go", "	case *messages.Unsubscribe:\n		s.remove(op.URI, op.Subscriber)\n", "	case *messages.Unsubscribe:\n"},
 	}}},
 	{5, "./tests", "TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay", mutation{"the set-up calls of a session that is resumed run again", []change{
-		{inDial, "	if attached {\n		setup = nil\n	}\n", ""},
+		{inAttempt, "	if attached {\n		setup = nil\n	}\n", ""},
 	}}},
 	{5, "./tests", "TestSessionIsResumedAfterARestartOfOurProcess", mutation{"a session that replaces an expired one is not saved", []change{
-		{inDial, "	if !info.Attached || msg.generation != d.generation {", "	if !info.Attached && !d.reopens {"},
+		{inAttempt, "	if !info.Attached || msg.generation != d.generation {", "	if !info.Attached && !d.reopens {"},
 	}}},
 	{5, "./tests", "TestReplayThatExpiresAgainIsTheCallersFailure", mutation{"a call is replayed twice", []change{
 		{inCall, "	case k.Runs-k.unprocessed > 1 ||", "	case k.Runs-k.unprocessed > 2 ||"},
@@ -100,7 +100,7 @@ var directedMutations = []directedMutation{
 	{8, "./tests", "TestCloseThatFailedSaysWhatIsLeftAndCanBeTriedAgain", plantedBug("what could not be closed is forgotten")},
 	{8, "./tests", "TestAllSessionsOfAKeyThatCouldNotBeClosedAreKept", plantedBug("a connection that could not be closed is forgotten")},
 	{8, "./tests", "TestClosingAnswersEachCallAndEndsEachSession", mutation{"calls that wait in a session that is closed are not answered", []change{
-		{inDrain, "			s.reply(k, k.ClosedWhileParked())\n", "			_ = k\n"},
+		{inDrain, "			s.out.reply(k, k.ClosedWhileParked())\n", "			_ = k\n"},
 	}}},
 	{8, "./tests", "TestClosingEndsTheSessionOnTheServer", mutation{"a session is not ended on its server", []change{
 		{"mcpbridge/internal/streamable/ending.go", "	if done || !s.leave() {", "	if done || s.leave() {"},
@@ -131,7 +131,7 @@ var directedMutations = []directedMutation{
 		{"mcpbridge/internal/wire/backpressure.go", "	maxRequests = 128\n", "	maxRequests = 4096\n"},
 	}}},
 	{9, "./tests", "TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey", mutation{"a dial may take an hour", []change{
-		{inDial, "d.req.Attributes), d.req.Trace), d.limits.ConnectTimeout)", "d.req.Attributes), d.req.Trace), time.Hour)"},
+		{inAttempt, "d.req.Attributes), d.req.Trace), d.limits.ConnectTimeout)", "d.req.Attributes), d.req.Trace), time.Hour)"},
 	}}},
 	{9, "./tests", "TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey", mutation{"the keys of a server dial one after the other", []change{
 		{"actors/internal/admission/place.go", "	n := min(p.server.maxDials-p.dialing, p", "	n := min(1-p.dialing, p"},
@@ -152,7 +152,7 @@ var directedMutations = []directedMutation{
 		{"mcpbridge/internal/outbound/authorizer.go", "	case a.refreshes > before:\n		return nil, a.failure\n", ""},
 	}}},
 	{9, "./tests", "TestNotificationsOnTheirWayAreBounded", mutation{"the notifications of a connection that the registry has not read are not bounded", []change{
-		{inDial, "			if !heard.Add() {", "			if heard.Add(); cap(heard) == 0 {"},
+		{"actors/internal/session/callbacks.go", "			if !heard.Add() {", "			if heard.Add(); cap(heard) == 0 {"},
 	}}},
 	{10, "./tests", "TestCancelledCallIsCancelledOnTheServer", mutation{"the server is not told of a cancellation", []change{
 		{"mcpbridge/internal/outbound/poster.go", "		defer release()\n	}\n	return p.Deliver(m)", "		defer release()\n		return Respond(m.Request, http.StatusAccepted, \"\", nil), nil\n	}\n	return p.Deliver(m)"},

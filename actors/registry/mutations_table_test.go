@@ -78,6 +78,9 @@ const moduleRoot = "../.."
 const (
 	inCalls    = "actors/internal/session/calls.go"
 	inDial     = "actors/internal/session/dial.go"
+	inDials    = "actors/internal/session/dials.go"
+	inAttempt  = "actors/internal/session/attempt.go"
+	inOutbox   = "actors/internal/session/outbox.go"
 	inDrain    = "actors/internal/session/drain.go"
 	inConns    = "actors/internal/connections/connections.go"
 	inDeadline = "actors/internal/session/deadlines.go"
@@ -92,7 +95,7 @@ const (
 
 var mutations = []mutation{
 	{"a call that is cancelled as it runs is not reported", []change{{
-		inCalls, "	s.report(&k.Answered)\n", "	if k.Answered.Code != messages.CodeCancelled || !s.calls.Running.Has(k) {\n		s.report(&k.Answered)\n	}\n",
+		inOutbox, "	o.report(&k.Answered)\n", "	if k.Answered.Code != messages.CodeCancelled || k.Conn == nil {\n		o.report(&k.Answered)\n	}\n",
 	}}},
 	{"a slot is returned twice", []change{{inGate, "	if !s.Held {\n		return\n	}\n	s.count(-1)", "	s.count(-1)"}}},
 	{"a second reply after a deadline", []change{{
@@ -101,21 +104,21 @@ var mutations = []mutation{
 	{"a replay without the annotations of the tool", []change{{inCalls, "if k.NeedsHint && !s.decideReplay(k) {", "if k.NeedsHint && s.drainOrder != nil && !s.decideReplay(k) {"}}},
 	{"the connection of an abandoned dial is not closed", []change{
 		{inDial, "	s.endDial(msg.conn)\n", "	s.endDial(nil)\n"},
-		{inDial, "conn != nil && errors.Is(context.Cause(wanted), context.Canceled) {", "conn != nil && false {"},
+		{inDials, "conn != nil && errors.Is(context.Cause(wanted), context.Canceled) {", "conn != nil && false {"},
 	}},
 	{"only a goroutine closes the connection of an abandoned dial", []change{{inDial, "	s.endDial(msg.conn)\n", "	s.endDial(nil)\n"}}},
 	{"the caller is answered before the registry is told", []change{{
-		inCalls, "	s.report(&k.Answered)\n	s.cfg.Post.Send(k.Caller, reply)\n", "	s.cfg.Post.Send(k.Caller, reply)\n	s.report(&k.Answered)\n",
+		inOutbox, "	o.report(&k.Answered)\n	o.post.Send(k.Caller, reply)\n", "	o.post.Send(k.Caller, reply)\n	o.report(&k.Answered)\n",
 	}}},
 	{"a grant that crosses becameIdle is ignored", []change{{
 		"actors/internal/session/session.go", "	case *contract.Grant: // it crossed becameIdle\n		s.onGrant(msg)\n", "	case *contract.Grant:\n",
 	}}},
-	{"a dial is not waited for in a drain", []change{{inDrain, "case s.abortDial != nil || s.closingLeft > 0 ||", "case s.closingLeft > 0 ||"}}},
-	{"what a dial has left is not waited for in a drain", []change{{inDrain, "s.closingLeft > 0 ||", "false ||"}}},
-	{"what a dial has left is forgotten", []change{{inDial, "	if msg.left == nil {", "	if msg.left != nil {"}}},
+	{"a dial is not waited for in a drain", []change{{inDrain, "case s.dials.isRunning() || s.dials.closing > 0 ||", "case s.dials.closing > 0 ||"}}},
+	{"what a dial has left is not waited for in a drain", []change{{inDrain, "s.dials.closing > 0 ||", "false ||"}}},
+	{"what a dial has left is forgotten", []change{{inDials, "	if msg.left == nil {", "	if msg.left != nil {"}}},
 	{"MayHaveRun is false for a call that was lost before", []change{{inCall, "k.Runs > 1, k.MayHaveRun()\n", "k.Runs > 1, false\n"}}},
 	{"an expired session is resumed", []change{{inConns, "if c.Resumable != nil && !c.IsGone(c.Resumable) {", "if c.Resumable != nil {"}}},
-	{"the end of the connection of an earlier incarnation is believed", []change{{"actors/internal/session/fault.go", "	if msg.from == s.incarnation {", "	if s.conns.Current != nil {"}}},
+	{"the end of the connection of an earlier incarnation is believed", []change{{"actors/internal/session/session.go", "		if msg.from == s.incarnation {\n			s.connectionEnded(", "		if s.conns.Current != nil {\n			s.connectionEnded("}}},
 
 	{"a call does not make its session the most recently used one", []change{{"actors/internal/admission/session.go", "if q := &s.quotas[i]; q.of != nil {\n			q.of.LRU.Put(", "if q := &s.quotas[i]; q.of != nil && to != before {\n			q.of.LRU.Put("}}},
 	{"busy sessions are evicted before idle ones", []change{{"actors/internal/admission/quota.go", "[]Rank{UnusedSlot, UsedSlot}", "[]Rank{UsedSlot, UnusedSlot}"}}},
@@ -156,7 +159,7 @@ var mutations = []mutation{
 	{"closing what was left forgets another session of the key", []change{{"actors/internal/cleanup/work.go", "store.Forget(known, generation)", "store.SaveGeneration(generation)"}}},
 	{"a leftover keeps another session of its key from being resumed", []change{{"actors/internal/sessions/sessions.go", "NoResume: e.ClosesRecord(), Leftovers", "NoResume: e.ClosesRecord() || len(s.Closings.Left(key)) > 0, Leftovers"}}},
 	{"a bug forgets what the store has of a key", []change{{"actors/internal/cleanup/cleanup.go", "	case *recordLoaded:\n		a.work.keep(msg.record)\n", ""}}},
-	{"the store has another generation than callers", []change{{inDial, "if !info.Attached || msg.generation != d.generation {", "if !info.Attached {"}}},
+	{"the store has another generation than callers", []change{{inAttempt, "if !info.Attached || msg.generation != d.generation {", "if !info.Attached {"}}},
 	{"nobody fetches a list whose first caller has gone", []change{{"actors/internal/lists/lister.go", "	report := &listReturned{", "	if ctx.Err() != nil {\n		return nil, messages.NewFailure(op, messages.CodeCancelled, \"\")\n	}\n	report := &listReturned{"}}},
 	{"a bug forgets what could not be closed", []change{{"actors/internal/session/session.go", "	d.incarnation++\n", "	d.incarnation++\n	d.lastMessage = contract.SessionClosed{}\n"}}},
 	{"a call that has timed out stays counted", []change{{"actors/internal/calls/calls.go", "		reg.Outstanding--\n", ""}}},
@@ -164,12 +167,12 @@ var mutations = []mutation{
 	{"interceptors answer twice", []change{{"actors/internal/interception/interceptors.go", "	if !f.all.has(i) {\n		return\n	}\n	f.all.remove(i)", "	f.all.remove(i)"}}},
 	{"a call of interceptors stays counted", []change{{"actors/internal/interception/interceptors.go", "		msg.of.passesOn = true\n		f.unpassed--\n", "		msg.of.passesOn = true\n"}}},
 
-	{"a call that is parked when an eviction comes is lost", []change{{inDrain, "		s.report(&contract.CallsHandedBack{Of: s.registration, Calls: part})\n	}\n	s.graceEnds", "		_ = part\n	}\n	s.graceEnds"}}},
+	{"a call that is parked when an eviction comes is lost", []change{{inDrain, "		s.out.report(&contract.CallsHandedBack{Of: s.out.of, Calls: part})\n	}\n	s.graceEnds", "		_ = part\n	}\n	s.graceEnds"}}},
 	{"the connection of a dial that ends in a drain is forgotten", []change{{inDrain, "	s.dialEnded(msg)\n	s.conns.Current = msg.conn\n", "	s.dialEnded(msg)\n"}}},
 	{"a connection that was being detached in a drain is not closed", []change{{inConns, "		c.Old, c.Resumable = nil, c.Old\n", "		c.Old = nil\n"}}},
 	{"a connection that could not be closed is forgotten", []change{{inDrain, "	if msg.err != nil {\n		s.lastMessage.Leftovers", "	if false {\n		s.lastMessage.Leftovers"}}},
 	{"a session that is lost is not resumed", []change{{inConns, "		c.Resumable = conn\n", "		_ = conn\n"}}},
-	{"a dial does not wait for the old connection", []change{{"actors/internal/session/session.go", "	case s.conns.Old != nil || s.abortDial != nil:", "	case s.abortDial != nil:"}}},
+	{"a dial does not wait for the old connection", []change{{"actors/internal/session/session.go", "	case s.conns.Old != nil || s.dials.isRunning():", "	case s.dials.isRunning():"}}},
 	{"one call more than MaxInFlight runs", []change{{inCalls, "if s.calls.Running.Count >= s.limits.MaxInFlight {", "if s.calls.Running.Count > s.limits.MaxInFlight {"}}},
 	{"a call is replayed twice", []change{{inCall, "case k.Runs-k.unprocessed > 1 ||", "case k.Runs-k.unprocessed > 2 ||"}}},
 	{"a call is replayed although it may not be", []change{{inCall, "	return safe || !known, !known\n", "	return safe || true, !known\n"}}},

@@ -22,7 +22,7 @@ func (s *session) recoverBug(c actor.Context) {
 	if _, ok := reason.(*actors.Fault); ok {
 		contract.Fail(reason)
 	}
-	s.log(s.cfg.Logger.Error()).Type("message", c.Message()).Interface("reason", reason).
+	contract.About(s.cfg.Logger.Error(), s.key, s.generation).Type("message", c.Message()).Interface("reason", reason).
 		Bytes("stack", debug.Stack()).Msg("session panicked")
 	s.answerAfterBug(c)
 	switch c.Message().(type) {
@@ -61,16 +61,12 @@ func (s *session) answerAfterBug(c actor.Context) {
 	case *timerFired:
 		s.timer.Fired()
 	}
-	if s.abortDial != nil {
-		s.abortDial(nil)
-	}
+	s.dials.end(nil)
 	for _, k := range s.calls.Owed() {
 		s.calls.Parked.Remove(k)
 		if s.calls.Running.Has(k) {
 			k.Ctx.Cancel()
 		}
-		f := k.Failure(messages.CodeInternal, "a bug in the session, see the log")
-		f.MayHaveRun = f.MayHaveRun || k.Conn != nil
-		s.reply(k, f)
+		s.out.replyFailed(k, messages.CodeInternal, "a bug in the session, see the log")
 	}
 }

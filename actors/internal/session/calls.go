@@ -47,7 +47,7 @@ func (s *session) startParked() {
 		if s.subscribers.SubscribedByOthers(k.Op) {
 			s.subscribers.Record(k.Op)
 			k.Generation = s.generation
-			s.reply(k, k.AddReceipt(&messages.Ack{}))
+			s.out.reply(k, k.AddReceipt(&messages.Ack{}))
 			continue
 		}
 		s.start(k, now)
@@ -67,7 +67,7 @@ func (s *session) start(k *contract.Call, now time.Time) {
 		if k.Runs++; k.Runs == 1 {
 			k.Answered.Waited = now.Sub(k.Accepted)
 		} else {
-			s.report(&contract.CallReplayed{Of: s.registration, Op: k.Op, Attempt: k.Runs})
+			s.out.report(&contract.CallReplayed{Of: s.out.of, Op: k.Op, Attempt: k.Runs})
 		}
 	}
 	s.calls.Begin(k)
@@ -98,7 +98,7 @@ func (s *session) decideReplay(k *contract.Call) (mayRun bool) {
 		return true
 	case known || s.listedTools == maxListings:
 		s.calls.Parked.Remove(k)
-		s.reply(k, k.FailureOf(k.Lost))
+		s.out.reply(k, k.FailureOf(k.Lost))
 	case !s.listingTools:
 		s.listingTools = true
 		s.requests.listTools(s.conns.Current, k)
@@ -146,12 +146,12 @@ func (s *session) onCallReturned(msg *callReturned) {
 	s.conns.NoteGone(msg.conn, e)
 	if e != nil && e.Session == mcpbridge.Unheard && msg.conn == s.conns.Current {
 		s.silence.begin(e)
-		s.report(&contract.Unheard{Of: s.registration, Cause: s.silence.cause})
+		s.out.report(&contract.Unheard{Of: s.out.of, Cause: s.silence.cause})
 	}
 	switch {
 	case k.Replied:
 	case e == nil:
-		s.reply(k, k.AddReceipt(msg.result))
+		s.out.reply(k, k.AddReceipt(msg.result))
 	default:
 		s.onCallFailed(k, e)
 	}
@@ -175,7 +175,7 @@ func (s *session) onCallFailed(k *contract.Call, e *mcpbridge.Error) {
 	}
 	switch {
 	case !again:
-		s.reply(k, k.FailureOf(e))
+		s.out.reply(k, k.FailureOf(e))
 		if e.Class != mcpbridge.Lost && !e.Begun { // the task is not over, and nobody follows it any longer
 			s.cancelTask(k)
 		}
@@ -184,13 +184,13 @@ func (s *session) onCallFailed(k *contract.Call, e *mcpbridge.Error) {
 		s.calls.Parked.PushFront(k)
 		s.timer.By(k.ParkedUntil())
 	case s.drainOrder.Evict && !needsHint:
-		s.report(&contract.CallsHandedBack{Of: s.registration, Calls: []*contract.Call{k}})
+		s.out.report(&contract.CallsHandedBack{Of: s.out.of, Calls: []*contract.Call{k}})
 	case s.drainOrder.Evict: // the annotations of its tool cannot be listed any more
-		s.reply(k, k.FailureOf(e))
+		s.out.reply(k, k.FailureOf(e))
 	default:
 		f := k.FailureOf(e)
 		f.Code = messages.CodeClosed
-		s.reply(k, f)
+		s.out.reply(k, f)
 	}
 }
 
@@ -199,7 +199,7 @@ func (s *session) onCancelled(msg *contract.CancelCalls) {
 	for k := range s.calls.Parked.All() {
 		if msg.Matches(k) {
 			s.calls.Parked.Remove(k)
-			s.reply(k, k.Failure(messages.CodeCancelled, msg.Detail))
+			s.out.reply(k, k.Failure(messages.CodeCancelled, msg.Detail))
 			s.cancelTask(k)
 		}
 	}
@@ -214,7 +214,7 @@ func (s *session) onCancelled(msg *contract.CancelCalls) {
 func (s *session) cutOff(k *contract.Call, code messages.Code, detail string) {
 	f := k.Failure(code, detail)
 	f.MayHaveRun = true
-	s.reply(k, f)
+	s.out.reply(k, f)
 	s.questions.EndFailed(k, f)
 	s.cancelTask(k)
 	k.Ctx.Cancel()
@@ -222,14 +222,16 @@ func (s *session) cutOff(k *contract.Call, code messages.Code, detail string) {
 	s.timer.By(k.Deadline)
 }
 
-// reply tells the registry that a call has ended, and then answers it: a caller that sends
-// one call after the other never has two (MaxInFlight).
-func (s *session) reply(k *contract.Call, reply messages.Reply) {
-	k.Replied = true
-	if f, failed := reply.(*messages.Failure); failed {
-		k.Answered.Code = f.Code
+// failParked answers all parked calls with a failure, but for those that wait for a server that is down.
+func (s *session) failParked(cause *mcpbridge.Error, retryAt time.Time) {
+	isDown := cause.Class == mcpbridge.Unavailable && cause.Server == mcpbridge.Absent
+	for _, k := range s.calls.Parked.Take() {
+		if isDown && k.Watches() {
+			s.calls.Parked.Push(k)
+			continue
+		}
+		f := k.Unavailable(cause)
+		contract.RetryIn(f, max(f.RetryAfter, time.Until(retryAt)))
+		s.out.reply(k, f)
 	}
-	k.Answered.Of, k.Answered.Call = s.registration, k
-	s.report(&k.Answered)
-	s.cfg.Post.Send(k.Caller, reply)
 }

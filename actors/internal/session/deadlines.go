@@ -47,17 +47,17 @@ func (s *session) expireParked(now time.Time) {
 		s.cancelTask(k)
 		switch {
 		case k.NeedsHint:
-			s.reply(k, k.FailureOf(k.Lost))
+			s.out.reply(k, k.FailureOf(k.Lost))
 		case s.silence.cause != nil:
-			s.reply(k, k.Unavailable(s.silence.cause))
+			s.out.reply(k, k.Unavailable(s.silence.cause))
 		case s.conns.Current != nil:
-			s.reply(k, k.Failure(k.CodeOfWait(now), "while waiting for other calls of the session (MaxInFlight)"))
+			s.out.reply(k, k.Failure(k.CodeOfWait(now), "while waiting for other calls of the session (MaxInFlight)"))
 		default:
 			k.Replied = true
 			calls = append(calls, k)
 		}
 	}
 	for part := range slices.Chunk(calls, contract.WalkStep) {
-		s.report(&contract.CallsTimedOut{Of: s.registration, Calls: part})
+		s.out.report(&contract.CallsTimedOut{Of: s.out.of, Calls: part})
 	}
 }

@@ -2,7 +2,6 @@ package session
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/connections"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/owed"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -24,39 +24,33 @@ func (s *session) onDrain(msg *contract.Drain) {
 	parked := s.calls.Parked.Take()
 	if !msg.Evict {
 		for _, k := range parked {
-			s.reply(k, k.ClosedWhileParked())
+			s.out.reply(k, k.ClosedWhileParked())
 		}
 		parked = nil
 	}
 	for part := range slices.Chunk(parked, contract.WalkStep) {
-		s.report(&contract.CallsHandedBack{Of: s.registration, Calls: part})
+		s.out.report(&contract.CallsHandedBack{Of: s.out.of, Calls: part})
 	}
-	s.graceEnds = s.endOfGrace(msg)
+	s.graceEnds = endOfGrace(msg, s.limits, s.graceEnds, &s.calls)
 	if msg.Evict { // the next session follows them
 		s.calls.InterruptTasks(func(k *contract.Call) bool { return !msg.Moves || k.IsDurable() })
 	}
-	if s.abortDial != nil {
-		s.abortDial(endOfDial(msg))
-	}
+	s.dials.end(endOfDial(msg))
 	s.continueDraining()
 }
 
-// errLeft is the cause of the end of a dial whose connection, if there is one yet, is only
-// detached.
-var errLeft = errors.New("the MCP session is left open")
-
-// endOfGrace returns when the calls that run are cut off.
-func (s *session) endOfGrace(order *contract.Drain) time.Time {
+// endOfGrace returns when the calls that run are cut off. before is when they were to be cut off without the drain.
+func endOfGrace(order *contract.Drain, limits *mcpbridge.Limits, before time.Time, calls *owed.Calls) time.Time {
 	now := time.Now()
 	switch {
 	case order.Now:
 		return now
 	case order.Restart || !order.Evict:
-		return now.Add(s.limits.DrainTimeout)
+		return now.Add(limits.DrainTimeout)
 	}
-	at := s.graceEnds
-	for k := range s.calls.Running.All() {
-		if end := k.Deadline.Add(s.limits.CloseTimeout); end.After(at) {
+	at := before
+	for k := range calls.Running.All() {
+		if end := k.Deadline.Add(limits.CloseTimeout); end.After(at) {
 			at = end
 		}
 	}
@@ -68,7 +62,7 @@ func (s *session) endOfGrace(order *contract.Drain) time.Time {
 func (s *session) continueDraining() {
 	now := time.Now()
 	switch {
-	case s.abortDial != nil || s.closingLeft > 0 || s.conns.Closing != nil || s.saver.saving:
+	case s.dials.isRunning() || s.dials.closing > 0 || s.conns.Closing != nil || s.saver.saving:
 		return // dialed, leftClosed, connDetached, connClosed or recordSaved will come
 	case s.calls.AnyUnanswered() && now.Before(s.graceEnds):
 		s.timer.By(s.graceEnds)
@@ -94,12 +88,12 @@ func (s *session) continueDraining() {
 func (s *session) sendClosed() {
 	s.questions.Close()
 	tail := s.subscribers.Close()
-	s.state = s.closed
-	s.lastMessage.Of, s.lastMessage.Lifetime = s.registration, s.history.lifetime()
+	s.state = closed
+	s.lastMessage.Of, s.lastMessage.Lifetime = s.out.of, s.history.lifetime()
 	if s.drainOrder != nil && s.drainOrder.Restart {
 		s.lastMessage.Settings, s.lastMessage.Tail = s.subscribers.Settings, tail
 	}
-	s.report(&s.lastMessage)
+	s.out.report(&s.lastMessage)
 }
 
 // closeConn closes a connection and its MCP session, or detaches the connection if the MCP
@@ -151,25 +145,15 @@ func (s *session) onConnClosed(msg *connClosed) {
 	s.continueDraining()
 }
 
-// onStopping aborts the dial. After Stopping, no message reaches the actor: a dial that
-// returns later was aborted, and closes its connection itself.
-func (s *session) onStopping() {
-	if s.abortDial != nil {
-		s.abortDial(nil)
-	}
-}
-
 // onStopped answers calls and closes connections that are left. After sessionClosed there
 // are none, but user code can stop any actor before.
 func (s *session) onStopped() {
 	s.timer.Stop()
 	s.subscribers.Close()
-	if s.abortDial != nil {
-		s.abortDial(nil)
-	}
+	s.dials.end(nil)
 	s.calls.CancelRunning()
 	for _, k := range s.calls.Owed() {
-		s.replyStopped(k)
+		s.out.replyFailed(k, messages.CodeClosed, "the session was stopped")
 	}
 	s.questions.Close()
 	s.calls.Parked.Take()
@@ -181,7 +165,7 @@ func (s *session) onStopped() {
 	s.mailbox.Close(func(message any) {
 		switch msg := actor.UnwrapEnvelopeMessage(message).(type) {
 		case *contract.Call:
-			s.replyStopped(msg)
+			s.out.replyFailed(msg, messages.CodeClosed, "the session was stopped")
 		case *dialed:
 			if conn := cmp.Or(msg.conn, msg.left); conn != nil {
 				go contract.CloseWithin(contract.UnresponsiveAfter, conn.Close) //nolint:errcheck // nobody is left who could be told
@@ -190,13 +174,6 @@ func (s *session) onStopped() {
 			s.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))
 		}
 	})
-}
-
-// replyStopped answers a call that is left when other code has stopped the actor.
-func (s *session) replyStopped(k *contract.Call) {
-	f := k.Failure(messages.CodeClosed, "the session was stopped")
-	f.MayHaveRun = f.MayHaveRun || k.Conn != nil
-	s.reply(k, f)
 }
 
 // endOfDial returns why a dial that runs is ended, or nil.

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -31,12 +30,14 @@ type Spec struct {
 // Props returns the Props of a session, and its mailbox.
 func Props(spec Spec) (*actor.Props, *mailbox.Mailbox) {
 	d := &durable{
-		cfg: spec.Config, store: spec.Store(), key: spec.Key, server: spec.Server, limits: spec.Limits, registry: spec.Registry, registration: spec.Registration,
+		cfg: spec.Config, store: spec.Store(), key: spec.Key, server: spec.Server, limits: spec.Limits,
 		bind: spec.Bind, generation: spec.Generation, floor: spec.Floor, noResume: spec.NoResume, leftovers: spec.Leftovers,
 	}
 	d.questions.Post, d.subscribers.Post, d.subscribers.Key = d.cfg.Post, d.cfg.Post, d.key
 	d.subscribers.Ready = func() { d.mailbox.PostUserMessage(&stderrReady{}) }
-	d.requests.cfg, d.requests.to = d.cfg, &d.mailbox
+	d.requests = requests{cfg: d.cfg, to: &d.mailbox}
+	d.dials = dials{cfg: d.cfg, to: &d.mailbox}
+	d.out = outbox{spec.Registry, spec.Registration, d.cfg.Post}
 	d.mailbox.Parent = spec.Registry
 	d.timer.Fire = func() { d.mailbox.PostUserMessage(&timerFired{}) }
 	return actor.PropsFromProducer(func() actor.Actor { return newSession(d) }, d.cfg.RunsOn(&d.mailbox)...), &d.mailbox
@@ -44,14 +45,13 @@ func Props(spec Spec) (*actor.Props, *mailbox.Mailbox) {
 
 // durable is the state of a session that outlives a restart.
 type durable struct {
-	cfg          *contract.Config
-	store        contract.KeyStore // read-only
-	key          messages.Key
-	server       *mcpbridge.Server     // read-only
-	limits       *mcpbridge.Limits     // read-only; replaced by limitsChanged
-	registry     *mailbox.Mailbox      // of the registry
-	registration contract.Registration // belongs to the registry, not read here
-	system       *actor.ActorSystem    // set when the actor has started
+	cfg    *contract.Config
+	store  contract.KeyStore // read-only
+	key    messages.Key
+	server *mcpbridge.Server // read-only
+	limits *mcpbridge.Limits // read-only; replaced by limitsChanged
+	out    outbox
+	system *actor.ActorSystem // set when the actor has started
 
 	incarnation int // counts them
 	generation  uint64
@@ -65,12 +65,7 @@ type durable struct {
 	history history
 	refusal refusal
 
-	// abortDial aborts the running dial, which then returns with dialed. nil if no dial
-	// runs. Its parameter is errLeft, or nil.
-	abortDial context.CancelCauseFunc
-
-	closingLeft int // how many connections that dials have left are being closed
-
+	dials     dials
 	stateless bool     // the last MCP session kept nothing on the server
 	saved     bool     // the store has the last MCP session
 	noResume  bool     // the record in the store is of an MCP session that is being closed

@@ -8,13 +8,6 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// onDisconnected ends the incarnation if its connection has ended.
-func (s *session) onDisconnected(msg *disconnected) {
-	if msg.from == s.incarnation {
-		s.connectionEnded(msg.err)
-	}
-}
-
 // connectionEnded ends the incarnation, with the fault of a connection that has ended. It
 // does not return.
 func (s *session) connectionEnded(e *mcpbridge.Error) {

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"time"
+
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -8,7 +10,7 @@ import (
 // onNotification sends progress to the subscriber of its operation, until the operation is
 // answered, and any other notification to its subscribers and to the registry.
 func (s *session) onNotification(msg *notificationReceived) {
-	stamp := s.stamp()
+	stamp := messages.Stamp{Key: s.key, Generation: s.generation, Time: time.Now(), Supervisor: s.cfg.Name}
 	if msg.of != nil {
 		msg.heard.Remove()
 		for k := range s.calls.Unanswered() {
@@ -34,11 +36,5 @@ func (s *session) onNotification(msg *notificationReceived) {
 			note.Operation = messages.RefTo(op)
 		}
 	}
-	s.report(&contract.Notified{Of: s.registration, Note: msg.note, Heard: msg.heard})
-}
-
-// expectsNotifications reports whether a caller wants the notifications of the session, so
-// that the session is useful even without calls.
-func (s *session) expectsNotifications() bool {
-	return len(s.subscribers.Subscriptions) > 0 || s.cfg.Subscriber != nil || s.bind.Subscriber != nil
+	s.out.report(&contract.Notified{Of: s.out.of, Note: msg.note, Heard: msg.heard})
 }

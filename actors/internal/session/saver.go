@@ -22,9 +22,9 @@ type saver struct {
 	saving bool      // recordSaved will come
 }
 
-// schedule sets the time at which the store is asked.
-func (v *saver) schedule() {
-	if v.store.Cfg.Store != nil && !v.saving {
+// schedule sets the time at which the store is asked, unless it has the record.
+func (v *saver) schedule(saved bool) {
+	if v.store.Cfg.Store != nil && !saved && !v.saving {
 		v.at = time.Now().Add(saveAfter)
 		v.timer.By(v.at)
 	}

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/questions"
@@ -72,7 +71,7 @@ func (s *session) Receive(c actor.Context) {
 		s.subscribers.Terminated(msg.Who)
 	case *actor.Restarting:
 	case *actor.Stopping:
-		s.onStopping()
+		s.dials.end(nil) // no message reaches the actor any more: the dial closes its connection itself
 	case *actor.Stopped:
 		s.onStopped()
 	case *timerFired:
@@ -144,7 +143,9 @@ func (s *session) idle(c actor.Context) {
 		s.proceed()
 	case *callReturned:
 		s.onCallReturned(msg)
-		s.queueIfWanted()
+		if s.wanted() {
+			s.proceed()
+		}
 	case *contract.Grant: // it crossed becameIdle
 		s.onGrant(msg)
 	default:
@@ -182,7 +183,7 @@ func (s *session) connecting(c actor.Context) {
 		s.onDialed(msg)
 	case *contract.AbandonDial:
 		s.state = s.abandoning
-		s.abortDial(nil)
+		s.dials.end(nil)
 	case *disconnected:
 		if msg.from == s.incarnation {
 			s.early.end = msg.err
@@ -229,11 +230,13 @@ func (s *session) ready(c actor.Context) {
 		s.keepAlive()
 	case *recordSaved:
 		s.onRecordSaved(msg)
-		s.saveLater()
+		s.saver.schedule(s.saved)
 	case *pingReturned:
 		s.onPingReturned(msg)
 	case *disconnected:
-		s.onDisconnected(msg)
+		if msg.from == s.incarnation {
+			s.connectionEnded(msg.err)
+		}
 	default:
 		s.always(msg)
 	}
@@ -243,7 +246,7 @@ func (s *session) ready(c actor.Context) {
 func (s *session) draining(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *contract.Call:
-		s.reply(msg, msg.Failure(messages.CodeClosed, "the session is closing"))
+		s.out.reply(msg, msg.Failure(messages.CodeClosed, "the session is closing"))
 	case *callReturned:
 		s.onCallReturned(msg)
 		s.continueDraining()
@@ -276,7 +279,7 @@ func (s *session) draining(c actor.Context) {
 }
 
 // closed: sessionClosed was sent, and the registry is about to stop the actor.
-func (s *session) closed(actor.Context) {}
+func closed(actor.Context) {}
 
 // always handles the messages that most states handle in the same way.
 func (s *session) always(msg any) {
@@ -324,7 +327,7 @@ func (s *session) always(msg any) {
 	case *disconnected, *connDetached, *contract.AbandonDial, *contract.ServerDown, *contract.Directive:
 		// of a connection, a dial or an incarnation that has ended
 	default:
-		s.log(s.cfg.Logger.Error()).Type("message", msg).Msg("session received a message that it does not handle")
+		contract.About(s.cfg.Logger.Error(), s.key, s.generation).Type("message", msg).Msg("session received a message that it does not handle")
 	}
 }
 
@@ -341,7 +344,7 @@ func (s *session) onStarted() {
 		return
 	case s.cause != nil:
 		s.state = s.deciding
-		s.report(&contract.Faulted{Of: s.registration, Fault: s.cause})
+		s.out.report(&contract.Faulted{Of: s.out.of, Fault: s.cause})
 		s.releaseOld()
 	default:
 		s.proceed()
@@ -353,26 +356,13 @@ func (s *session) onStarted() {
 // is opened again without any call.
 func (s *session) onDirective(msg *contract.Directive) {
 	s.refusal.cause = nil
-	s.reopen = s.history.wasOpen && !msg.GaveUp && !s.history.openedUnused && s.expectsNotifications()
+	s.reopen = s.history.wasOpen && !msg.GaveUp && !s.history.openedUnused &&
+		(len(s.subscribers.Subscriptions) > 0 || s.cfg.Subscriber != nil || s.bind.Subscriber != nil) // a caller wants its notifications
 	if msg.GaveUp && msg.Cause.Class == mcpbridge.Unauthorized {
 		s.refusal = refusal{msg.Cause.Cause, msg.RetryAt}
 	}
 	if msg.FailParked {
 		s.failParked(msg.Cause.Cause, msg.RetryAt)
-	}
-}
-
-// failParked answers all parked calls with a failure, but for those that wait for a server that is down.
-func (s *session) failParked(cause *mcpbridge.Error, retryAt time.Time) {
-	isDown := cause.Class == mcpbridge.Unavailable && cause.Server == mcpbridge.Absent
-	for _, k := range s.calls.Parked.Take() {
-		if isDown && k.Watches() {
-			s.calls.Parked.Push(k)
-			continue
-		}
-		f := k.Unavailable(cause)
-		contract.RetryIn(f, max(f.RetryAfter, time.Until(retryAt)))
-		s.reply(k, f)
 	}
 }
 
@@ -382,21 +372,14 @@ func (s *session) wanted() bool { return s.reopen || s.calls.Parked.Count > 0 }
 // proceed enters releasing, queued or idle: the first one whose condition holds.
 func (s *session) proceed() {
 	switch {
-	case s.conns.Old != nil || s.abortDial != nil:
+	case s.conns.Old != nil || s.dials.isRunning():
 		s.state = s.releasing
 	case s.wanted():
 		s.state = s.queued
-		s.report(&contract.DialRequested{Of: s.registration})
+		s.out.report(&contract.DialRequested{Of: s.out.of})
 	default:
 		s.state = s.idle
-		s.report(&contract.BecameIdle{Of: s.registration})
-	}
-}
-
-// queueIfWanted leaves idle if a connection is wanted.
-func (s *session) queueIfWanted() {
-	if s.wanted() {
-		s.proceed()
+		s.out.report(&contract.BecameIdle{Of: s.out.of})
 	}
 }
 
@@ -405,17 +388,4 @@ func (s *session) idleIfUnwanted() {
 	if !s.wanted() {
 		s.proceed()
 	}
-}
-
-// report sends a message to the registry.
-func (s *session) report(msg any) { s.registry.PostUserMessage(msg) }
-
-// stamp returns the stamp of an event of the session.
-func (s *session) stamp() messages.Stamp {
-	return messages.Stamp{Key: s.key, Generation: s.generation, Time: time.Now(), Supervisor: s.cfg.Name}
-}
-
-// log adds the fields that all log lines of a session have.
-func (s *session) log(e *zerolog.Event) *zerolog.Event {
-	return contract.About(e, s.key, s.generation)
 }

@@ -22,7 +22,7 @@ func (s *session) onTaskHeard(msg *contract.TaskHeard) {
 	}
 	k.Hear(time.Now())
 	if !k.Task.Same(before) {
-		s.report(&contract.TaskChanged{Of: s.registration, Op: k.Op, Task: k.Task})
+		s.out.report(&contract.TaskChanged{Of: s.out.of, Op: k.Op, Task: k.Task})
 	}
 }
 

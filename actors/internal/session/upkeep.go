@@ -26,13 +26,6 @@ func (s *session) onPingReturned(msg *pingReturned) {
 	}
 }
 
-// saveLater sets the time at which a store that has not taken the record is asked again.
-func (s *session) saveLater() {
-	if !s.saved {
-		s.saver.schedule()
-	}
-}
-
 // onRecordSaved notes whether the store has the MCP session.
 func (s *session) onRecordSaved(msg *recordSaved) {
 	s.saver.saving = false
@@ -55,7 +48,7 @@ func (s *session) onHeardAgain(msg *heardAgain) {
 		s.connectionEnded(e)
 	case !isUnheard(msg.err):
 		s.silence.cause = nil
-		s.report(&contract.Unheard{Of: s.registration, Cause: nil})
+		s.out.report(&contract.Unheard{Of: s.out.of, Cause: nil})
 	case s.cfg.FailFast:
 		s.failParked(s.silence.cause, time.Time{})
 	}

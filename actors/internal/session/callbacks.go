@@ -1,0 +1,55 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/asynkron/protoactor-go/actor"
+
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/actors/internal/questions"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// callbacks tell a session and the registry what happens to a connection. The bridge calls them, in its goroutines.
+type callbacks struct {
+	cfg         *contract.Config
+	system      *actor.ActorSystem
+	session     *mailbox.Mailbox
+	registry    *mailbox.Mailbox
+	of          contract.Registration // of the session
+	key         messages.Key
+	incarnation int           // that dials
+	timeout     time.Duration // for the handler of a question
+}
+
+// request returns the request for a dial.
+func (b callbacks) request() mcpbridge.DialRequest {
+	heard := make(contract.OnTheirWay, contract.MaxOnTheirWay)
+	return mcpbridge.DialRequest{
+		Key: b.key, Store: b.cfg.Store,
+		Down: func(e *mcpbridge.Error) { b.session.PostUserMessage(&disconnected{b.incarnation, e}) },
+		Heard: func(n messages.Notification, of messages.Operation) {
+			if !heard.Add() {
+				b.cfg.Events.PutOf(heard, 0, n) // which drops and counts it
+				return
+			}
+			b.session.PostUserMessage(&notificationReceived{n, of, heard})
+		},
+		Answered: func() { b.registry.PostUserMessage(&contract.HandshakeAnswered{Of: b.of}) },
+		Admit: func(ctx context.Context) (opened, ended func(), err error) {
+			return admitControl(ctx, b.system, b.registry, b.of)
+		},
+		Ask: func(ctx context.Context, r messages.Request, op messages.Operation) messages.Answer {
+			*r.GetOrigin() = messages.Origin{Key: b.key, Deadline: time.Now().Add(b.timeout)}
+			return questions.Ask(ctx, b.system, b.session, r, op)
+		},
+	}
+}
+
+// resolved asks the registry whether a dial may continue that has found its server.
+func (b callbacks) resolved(ctx context.Context, srv *mcpbridge.Server) error {
+	return askForAddress(ctx, b.system, b.registry, &contract.AddressFound{Of: b.of, Address: srv.Endpoint()})
+}

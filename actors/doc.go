@@ -1,5 +1,5 @@
-// Package actors describes the two actors of a supervisor: the registry and the session.
-// They communicate only by messages. Neither of them blocks, locks or uses atomics.
+// Package actors describes the actors of a supervisor: the registry, the session, and one that closes what
+// sessions have left. They communicate only by messages. None of them blocks, locks or uses atomics.
 //
 // Package registry has the registry, which spawns the sessions of internal/session. This package has
 // what user code implements: a [Strategy], which decides about sessions that have failed, and an
@@ -7,7 +7,7 @@
 // supervisor, which starts the registry. What the supervisor and a cluster send to a registry beside
 // commands is in internal/protocol.
 //
-// # The two actors
+// # The actors
 //
 // There is one registry. It is the parent of all sessions and the only sender of calls to
 // them. It owns what concerns more than one session: which session a key has, which
@@ -17,6 +17,10 @@
 // There is one session for each key. It owns the connection of the key and the calls that
 // have no reply yet. What outlives a restart is in its durable state. All other state
 // belongs to the incarnation.
+//
+// An MCP session that could not be closed, or that the store has from before a restart of
+// this process, is a leftover. A close command closes it: the registry spawns an actor of internal/cleanup,
+// which waits for a grant, closes the leftover and sends sessionClosed. The next session of the key waits for it.
 //
 // # The rooms of the registry
 //
@@ -41,6 +45,19 @@
 // An eviction: a session wants to dial (dialing.Wanted) ▶ the gate has no slot for it (Gate.Next: Evict) ▶ dialing tells another
 // session to drain (sessions.Drain) ▶ that is closed (registry.onSessionClosed) ▶ its slot is free (sessions.Remove) ▶ the gate lets
 // the first one dial (Gate.Next: Dial).
+//
+// # The rooms of the session
+//
+// The states of a session, in internal/session, are tables of messages. They carry out what its parts decide:
+//
+//	session                                     states, calls, dials and drains of one key
+//	cleanup                                     closes leftovers of a key, in place of a session
+//	                                            — all above act, all below decide or send for them —
+//	questions  subscribers                      who answers the server; who gets what it sends
+//	owed       connections                      calls that wait or run; which connection is used, resumed or closed
+//	alarm                                       one timer
+//
+// # The path of a call
 //
 //	caller                  registry                          session               goroutine
 //	  │ operation ──────────▶ │                                  │                      │
@@ -74,11 +91,6 @@
 // interceptors. Its goroutine asks the catalogue of internal/catalogue, which the registry has told about sessions
 // and announced changes. It is told to wait for the listing of another scope, to list, or what the list is.
 //
-// An MCP session that could not be closed, or that the store has from before a restart of
-// this process, is a leftover. A close command closes it: the registry spawns a session
-// actor that takes no calls, waits for a grant, closes the leftover and sends
-// sessionClosed. The next session of the key waits for it.
-//
 // A scope or an operation may belong to an actor of the caller, its owner. The registry
 // watches it, and cancels and closes what belongs to it when it terminates.
 //
@@ -95,9 +107,9 @@
 // An actor never blocks. Each of the following runs in a goroutine, and sends its result to
 // the actor as a message:
 //
-//   - dials, calls, pings and the closing of connections (Config.Async, session.onGrant)
+//   - dials, calls, pings and the closing of connections (Config.Async, dials.start)
 //   - PerKey and ListClass for the class of a key (lister.run)
-//   - interceptors (Interceptors.intercept) and the waiting for a handler's answer (ask)
+//   - interceptors (Interceptors.intercept) and the waiting for a handler's answer (questions.Ask)
 //   - requests to the store (KeyStore)
 //
 // # What could call out

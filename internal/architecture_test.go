@@ -29,7 +29,7 @@ var circles = map[string]int{
 	"actors/internal/admission": 8,
 	"actors/internal/catalogue": 3,
 	"actors/internal/contract":  7,
-	"actors/internal/session":   12,
+	"actors/internal/session":   3,
 	"actors/registry":           17,
 	"cluster":                   6,
 	"cluster/internal/mesh":     4,

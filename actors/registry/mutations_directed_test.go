@@ -31,7 +31,7 @@ var directedMutations = []directedMutation{
 		{"actors/registry/stop.go", "				r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))\n", "				_ = msg\n"},
 	}}},
 	{1, "./tests", "TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything", mutation{"a session that other code stops leaves its connection open", []change{
-		{inDrain, "		go contract.CloseWithin(s.limits.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told\n", "		_ = conn\n"},
+		{"actors/internal/session/stop.go", "		go contract.CloseWithin(s.limits.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told\n", "		_ = conn\n"},
 	}}},
 	{1, "./actors/registry", "TestBugInASessionLosesNothing", mutation{"a bug forgets the call of its message", []change{
 		{"actors/internal/session/bug.go", "		if !msg.Queued() && !msg.Replied {\n			s.calls.Parked.Push(msg)", "		if msg.Queued() && !msg.Replied {\n			s.calls.Parked.Push(msg)"},
@@ -116,7 +116,7 @@ var directedMutations = []directedMutation{
 		{inDrain, "		if err == nil && !keep {", "		if !keep {"},
 	}}},
 	{8, "./tests", "TestOpeningThatWasAbandonedAndCouldNotBeEndedIsNamed", mutation{"an opening that was abandoned is not named", []change{
-		{inDial, "	if msg.err == nil || s.drainOrder == nil && errors.Is(", "	if msg.err == nil || errors.Is("},
+		{inRelease, "	if msg.err == nil || s.drainOrder == nil && errors.Is(", "	if msg.err == nil || errors.Is("},
 	}}},
 	{9, "./actors/registry", "TestNoStepGrowsWithTheKeys", mutation{"a snapshot is taken in one step", []change{
 		{"actors/internal/inspection/book.go", "n := min(contract.WalkStep, len(l.regs))", "n := len(l.regs)"},

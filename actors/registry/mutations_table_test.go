@@ -82,6 +82,7 @@ const (
 	inAttempt  = "actors/internal/session/attempt.go"
 	inOutbox   = "actors/internal/session/outbox.go"
 	inDrain    = "actors/internal/session/drain.go"
+	inRelease  = "actors/internal/session/release.go"
 	inConns    = "actors/internal/connections/connections.go"
 	inDeadline = "actors/internal/session/deadlines.go"
 	inCall     = "actors/internal/contract/call.go"
@@ -111,14 +112,14 @@ var mutations = []mutation{
 		inOutbox, "	o.report(&k.Answered)\n	o.post.Send(k.Caller, reply)\n", "	o.post.Send(k.Caller, reply)\n	o.report(&k.Answered)\n",
 	}}},
 	{"a grant that crosses becameIdle is ignored", []change{{
-		"actors/internal/session/session.go", "	case *contract.Grant: // it crossed becameIdle\n		s.onGrant(msg)\n", "	case *contract.Grant:\n",
+		"actors/internal/session/states.go", "	case *contract.Grant: // it crossed becameIdle\n		s.onGrant(msg)\n", "	case *contract.Grant:\n",
 	}}},
 	{"a dial is not waited for in a drain", []change{{inDrain, "case s.dials.isRunning() || s.dials.closing > 0 ||", "case s.dials.closing > 0 ||"}}},
 	{"what a dial has left is not waited for in a drain", []change{{inDrain, "s.dials.closing > 0 ||", "false ||"}}},
 	{"what a dial has left is forgotten", []change{{inDials, "	if msg.left == nil {", "	if msg.left != nil {"}}},
 	{"MayHaveRun is false for a call that was lost before", []change{{inCall, "k.Runs > 1, k.MayHaveRun()\n", "k.Runs > 1, false\n"}}},
 	{"an expired session is resumed", []change{{inConns, "if c.Resumable != nil && !c.IsGone(c.Resumable) {", "if c.Resumable != nil {"}}},
-	{"the end of the connection of an earlier incarnation is believed", []change{{"actors/internal/session/session.go", "		if msg.from == s.incarnation {\n			s.connectionEnded(", "		if s.conns.Current != nil {\n			s.connectionEnded("}}},
+	{"the end of the connection of an earlier incarnation is believed", []change{{"actors/internal/session/states.go", "		if msg.from == s.incarnation {\n			s.connectionEnded(", "		if s.conns.Current != nil {\n			s.connectionEnded("}}},
 
 	{"a call does not make its session the most recently used one", []change{{"actors/internal/admission/session.go", "if q := &s.quotas[i]; q.of != nil {\n			q.of.LRU.Put(", "if q := &s.quotas[i]; q.of != nil && to != before {\n			q.of.LRU.Put("}}},
 	{"busy sessions are evicted before idle ones", []change{{"actors/internal/admission/quota.go", "[]Rank{UnusedSlot, UsedSlot}", "[]Rank{UsedSlot, UnusedSlot}"}}},
@@ -172,7 +173,7 @@ var mutations = []mutation{
 	{"a connection that was being detached in a drain is not closed", []change{{inConns, "		c.Old, c.Resumable = nil, c.Old\n", "		c.Old = nil\n"}}},
 	{"a connection that could not be closed is forgotten", []change{{inDrain, "	if msg.err != nil {\n		s.lastMessage.Leftovers", "	if false {\n		s.lastMessage.Leftovers"}}},
 	{"a session that is lost is not resumed", []change{{inConns, "		c.Resumable = conn\n", "		_ = conn\n"}}},
-	{"a dial does not wait for the old connection", []change{{"actors/internal/session/session.go", "	case s.conns.Old != nil || s.dials.isRunning():", "	case s.dials.isRunning():"}}},
+	{"a dial does not wait for the old connection", []change{{"actors/internal/session/states.go", "	case s.conns.Old != nil || s.dials.isRunning():", "	case s.dials.isRunning():"}}},
 	{"one call more than MaxInFlight runs", []change{{inCalls, "if s.calls.Running.Count >= s.limits.MaxInFlight {", "if s.calls.Running.Count > s.limits.MaxInFlight {"}}},
 	{"a call is replayed twice", []change{{inCall, "case k.Runs-k.unprocessed > 1 ||", "case k.Runs-k.unprocessed > 2 ||"}}},
 	{"a call is replayed although it may not be", []change{{inCall, "	return safe || !known, !known\n", "	return safe || true, !known\n"}}},

@@ -92,7 +92,7 @@ func (q *Question) SendSystemMessage(_ *actor.PID, message any) {
 // Stop does nothing.
 func (*Question) Stop(*actor.PID) {}
 
-// Prompt: what it gets is settled at once.
+// Prompt says that what it gets is settled at once.
 func (*Question) Prompt() {}
 
 // reasonOf returns why a question is withdrawn whose operation has failed.

@@ -81,25 +81,6 @@ func (s *session) onDialed(msg *dialed) {
 	s.startParked()
 }
 
-// dialEnded notes what is known of the MCP session of a dial that came too late.
-func (s *session) dialEnded(msg *dialed) {
-	s.generation = max(s.generation, msg.generation)
-	if msg.conn != nil {
-		s.saved = msg.saved
-	}
-	s.dials.returned(msg, s.limits.CloseTimeout)
-}
-
-// onLeftClosed keeps what could not be closed. An opening whose server does not answer is named only to whoever closes the
-// session: it ends by itself if the server answers late.
-func (s *session) onLeftClosed(msg *leftClosed) {
-	s.dials.closing--
-	if msg.err == nil || s.drainOrder == nil && errors.Is(msg.err, mcpbridge.ErrOpening) {
-		return
-	}
-	s.lastMessage.Leftovers = append(s.lastMessage.Leftovers, contract.Leftover{Conn: msg.conn, Reason: msg.err.Error()})
-}
-
 // onAbandoned takes the outcome of an aborted dial.
 func (s *session) onAbandoned(msg *dialed) {
 	s.dialEnded(msg)

@@ -1,9 +1,11 @@
 package session
 
 import (
+	"errors"
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
 // releaseOld detaches the old connection, once no call runs on it, or the time of these
@@ -34,4 +36,23 @@ func (s *session) onLateDial(msg *dialed) {
 	s.dialEnded(msg)
 	s.conns.Unwanted(msg.conn)
 	s.releaseOld()
+}
+
+// dialEnded notes what is known of the MCP session of a dial that came too late.
+func (s *session) dialEnded(msg *dialed) {
+	s.generation = max(s.generation, msg.generation)
+	if msg.conn != nil {
+		s.saved = msg.saved
+	}
+	s.dials.returned(msg, s.limits.CloseTimeout)
+}
+
+// onLeftClosed keeps what could not be closed. An opening whose server does not answer is named only to whoever closes the
+// session: it ends by itself if the server answers late.
+func (s *session) onLeftClosed(msg *leftClosed) {
+	s.dials.closing--
+	if msg.err == nil || s.drainOrder == nil && errors.Is(msg.err, mcpbridge.ErrOpening) {
+		return
+	}
+	s.lastMessage.Leftovers = append(s.lastMessage.Leftovers, contract.Leftover{Conn: msg.conn, Reason: msg.err.Error()})
 }

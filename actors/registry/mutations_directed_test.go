@@ -34,7 +34,7 @@ var directedMutations = []directedMutation{
 		{"actors/internal/session/stop.go", "		go contract.CloseWithin(s.limits.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told\n", "		_ = conn\n"},
 	}}},
 	{1, "./actors/registry", "TestBugInASessionLosesNothing", mutation{"a bug forgets the call of its message", []change{
-		{"actors/internal/session/bug.go", "		if !msg.Queued() && !msg.Replied {\n			s.calls.Parked.Push(msg)", "		if msg.Queued() && !msg.Replied {\n			s.calls.Parked.Push(msg)"},
+		{"actors/internal/session/bug.go", "		if !msg.Queued() && !msg.Run.Replied {\n			s.calls.Parked.Push(msg)", "		if msg.Queued() && !msg.Run.Replied {\n			s.calls.Parked.Push(msg)"},
 	}}},
 	{2, "./tests", "TestConnectionThatComesAfterTheCloseIsClosed", mutation{"the connection of a dial that ends in a drain is not closed", []change{
 		{inDrain, "	s.dialEnded(msg)\n	s.conns.Current = msg.conn\n", "	s.dialEnded(msg)\n"},
@@ -75,7 +75,7 @@ var directedMutations = []directedMutation{
 		{inAttempt, "	if !info.Attached || msg.generation != d.generation {", "	if !info.Attached && !d.reopens {"},
 	}}},
 	{5, "./tests", "TestReplayThatExpiresAgainIsTheCallersFailure", mutation{"a call is replayed twice", []change{
-		{inCall, "	case k.Runs-k.unprocessed > 1 ||", "	case k.Runs-k.unprocessed > 2 ||"},
+		{inReplay, "	case k.Run.Attempts-k.Run.unprocessed > 1 ||", "	case k.Run.Attempts-k.Run.unprocessed > 2 ||"},
 	}}},
 	{6, "./tests", "TestErrorsThatAreNotAboutTheSessionNeverRestartIt", mutation{"any refusal ends the session", []change{
 		{inCalls, "	if e != nil && e.Session.HasEnded() && msg.conn == s.conns.Current", "	if e != nil && (e.Session.HasEnded() || e.Class == mcpbridge.Invalid) && msg.conn == s.conns.Current"},
@@ -158,7 +158,7 @@ var directedMutations = []directedMutation{
 		{"mcpbridge/internal/outbound/poster.go", "		defer release()\n	}\n	return p.Deliver(m)", "		defer release()\n		return Respond(m.Request, http.StatusAccepted, \"\", nil), nil\n	}\n	return p.Deliver(m)"},
 	}}},
 	{10, "./tests", "TestCancelledCallIsAnsweredOnceWhereverItIs", mutation{"a call that waits is not cancelled", []change{
-		{inCalls, "	for k := range s.calls.Parked.All() {\n		if msg.Matches(k) {\n			s.calls.Parked", "	for k := range s.calls.Parked.All() {\n		if msg.Matches(k) && k.Runs > 0 {\n			s.calls.Parked"},
+		{inCalls, "	for k := range s.calls.Parked.All() {\n		if msg.Matches(k) {\n			s.calls.Parked", "	for k := range s.calls.Parked.All() {\n		if msg.Matches(k) && k.Run.Attempts > 0 {\n			s.calls.Parked"},
 	}}},
 	{11, "./tests", "TestWaitingCallsAreBoundedOverAllSessions", mutation{"waiting calls are not bounded over all sessions", []change{
 		{"actors/internal/refusal/call.go", "	case r.Table.Waiting >= r.MaxWaitingTotal:", "	case r.Table.Waiting < 0:"},
@@ -171,7 +171,7 @@ var directedMutations = []directedMutation{
 		{"mcpbridge/internal/redact/text.go", "blackOut(visible.Line(strings.ToValidUTF8(text, \"�\")), secrets))", "visible.Line(strings.ToValidUTF8(text, \"�\")))"},
 	}}},
 	{12, "./tests", "TestNothingSecretIsLogged", mutation{"arguments are logged", []change{
-		{"actors/internal/reports/reports.go", "contract.About(e, k.Key, k.Generation)", "contract.About(e.Interface(\"params\", k.Op), k.Key, k.Generation)"},
+		{"actors/internal/reports/reports.go", "contract.About(e, k.Key, k.Run.Generation)", "contract.About(e.Interface(\"params\", k.Op), k.Key, k.Run.Generation)"},
 	}}},
 	{0, "./tests", "TestServerThatFlapsIsDialedABoundedNumberOfTimes", mutation{"a session that was lost restarts at once", []change{
 		{"supervisor/strategy.go", "Delay: max(jittered, asked), Attempt", "Delay: min(jittered, asked), Attempt"},

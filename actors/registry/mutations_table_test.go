@@ -85,7 +85,7 @@ const (
 	inRelease  = "actors/internal/session/release.go"
 	inConns    = "actors/internal/connections/connections.go"
 	inDeadline = "actors/internal/session/deadlines.go"
-	inCall     = "actors/internal/contract/call.go"
+	inReplay   = "actors/internal/contract/call_replay.go"
 	inGate     = "actors/internal/admission/gate.go"
 	inTurns    = "actors/internal/admission/turns.go"
 	inJudge    = "mcpbridge/internal/doubt/judge.go"
@@ -96,20 +96,20 @@ const (
 
 var mutations = []mutation{
 	{"a call that is cancelled as it runs is not reported", []change{{
-		inOutbox, "	o.report(&k.Answered)\n", "	if k.Answered.Code != messages.CodeCancelled || k.Conn == nil {\n		o.report(&k.Answered)\n	}\n",
+		inOutbox, "	o.report(&k.Run.Answered)\n", "	if k.Run.Answered.Code != messages.CodeCancelled || k.Run.Conn == nil {\n		o.report(&k.Run.Answered)\n	}\n",
 	}}},
 	{"a slot is returned twice", []change{{inGate, "	if !s.Held {\n		return\n	}\n	s.count(-1)", "	s.count(-1)"}}},
 	{"a second reply after a deadline", []change{{
-		inCalls, "	case k.Replied:\n	case e == nil:", "	case k.Replied && k.Answered.Code != messages.CodeDeadline:\n	case e == nil:",
+		inCalls, "	case k.Run.Replied:\n	case e == nil:", "	case k.Run.Replied && k.Run.Answered.Code != messages.CodeDeadline:\n	case e == nil:",
 	}}},
-	{"a replay without the annotations of the tool", []change{{inCalls, "if k.NeedsHint && !s.decideReplay(k) {", "if k.NeedsHint && s.drainOrder != nil && !s.decideReplay(k) {"}}},
+	{"a replay without the annotations of the tool", []change{{inCalls, "if k.Run.NeedsHint && !s.decideReplay(k) {", "if k.Run.NeedsHint && s.drainOrder != nil && !s.decideReplay(k) {"}}},
 	{"the connection of an abandoned dial is not closed", []change{
 		{inDial, "	s.endDial(msg.conn)\n", "	s.endDial(nil)\n"},
 		{inDials, "conn != nil && errors.Is(context.Cause(wanted), context.Canceled) {", "conn != nil && false {"},
 	}},
 	{"only a goroutine closes the connection of an abandoned dial", []change{{inDial, "	s.endDial(msg.conn)\n", "	s.endDial(nil)\n"}}},
 	{"the caller is answered before the registry is told", []change{{
-		inOutbox, "	o.report(&k.Answered)\n	o.post.Send(k.Caller, reply)\n", "	o.post.Send(k.Caller, reply)\n	o.report(&k.Answered)\n",
+		inOutbox, "	o.report(&k.Run.Answered)\n	o.post.Send(k.Caller, reply)\n", "	o.post.Send(k.Caller, reply)\n	o.report(&k.Run.Answered)\n",
 	}}},
 	{"a grant that crosses becameIdle is ignored", []change{{
 		"actors/internal/session/states.go", "	case *contract.Grant: // it crossed becameIdle\n		s.onGrant(msg)\n", "	case *contract.Grant:\n",
@@ -117,7 +117,7 @@ var mutations = []mutation{
 	{"a dial is not waited for in a drain", []change{{inDrain, "case s.dials.isRunning() || s.dials.closing > 0 ||", "case s.dials.closing > 0 ||"}}},
 	{"what a dial has left is not waited for in a drain", []change{{inDrain, "s.dials.closing > 0 ||", "false ||"}}},
 	{"what a dial has left is forgotten", []change{{inDials, "	if msg.left == nil {", "	if msg.left != nil {"}}},
-	{"MayHaveRun is false for a call that was lost before", []change{{inCall, "k.Runs > 1, k.MayHaveRun()\n", "k.Runs > 1, false\n"}}},
+	{"MayHaveRun is false for a call that was lost before", []change{{"actors/internal/contract/call_reply.go", "k.Run.Attempts > 1, k.MayHaveRun()\n", "k.Run.Attempts > 1, false\n"}}},
 	{"an expired session is resumed", []change{{inConns, "if c.Resumable != nil && !c.IsGone(c.Resumable) {", "if c.Resumable != nil {"}}},
 	{"the end of the connection of an earlier incarnation is believed", []change{{"actors/internal/session/states.go", "		if msg.from == s.incarnation {\n			s.connectionEnded(", "		if s.conns.Current != nil {\n			s.connectionEnded("}}},
 
@@ -149,7 +149,7 @@ var mutations = []mutation{
 	{"the end of a backoff is missed", []change{{"actors/internal/dialing/admission.go", "			d.Alarm.Set(&reg.Backoff, reg.NotBefore)\n", ""}}},
 	{"the generation is that of the spawning", []change{{"actors/internal/dialing/admission.go", "&contract.Grant{Generation: d.Table.Entry(reg.Key).Generation}", "&contract.Grant{}"}}},
 	{"the next session of a key is not told of the end of the one before", []change{{"actors/internal/sessions/sessions.go", "		s.Dialing.Advance(other)\n", ""}}},
-	{"a call that is handed back is forgotten", []change{{"actors/internal/calls/calls.go", "		k.Kept = reg.DrainedBy.Restart\n		c.Accept(k)\n", "		k.Kept = reg.DrainedBy.Restart\n"}}},
+	{"a call that is handed back is forgotten", []change{{"actors/internal/calls/calls.go", "		k.Ticket.Kept = reg.DrainedBy.Restart\n		c.Accept(k)\n", "		k.Ticket.Kept = reg.DrainedBy.Restart\n"}}},
 	{"a close command forgets a session that waits", []change{{"actors/internal/closer/closer.go", "		c.Sessions.Drain(reg, closes.How)\n	}\n}", "	}\n}"}}},
 	{"a close command waits for what has closed", []change{{"actors/internal/closing/book.go", "		delete(c.waiting, reg)\n", ""}}},
 	{"what could not be closed is forgotten", []change{{"actors/registry/drain.go", "		r.closings.Leftovers.Add(reg.Key, left)\n", ""}}},
@@ -175,11 +175,11 @@ var mutations = []mutation{
 	{"a session that is lost is not resumed", []change{{inConns, "		c.Resumable = conn\n", "		_ = conn\n"}}},
 	{"a dial does not wait for the old connection", []change{{"actors/internal/session/states.go", "	case s.conns.Old != nil || s.dials.isRunning():", "	case s.dials.isRunning():"}}},
 	{"one call more than MaxInFlight runs", []change{{inCalls, "if s.calls.Running.Count >= s.limits.MaxInFlight {", "if s.calls.Running.Count > s.limits.MaxInFlight {"}}},
-	{"a call is replayed twice", []change{{inCall, "case k.Runs-k.unprocessed > 1 ||", "case k.Runs-k.unprocessed > 2 ||"}}},
-	{"a call is replayed although it may not be", []change{{inCall, "	return safe || !known, !known\n", "	return safe || true, !known\n"}}},
-	{"a call that another member has lost is replayed although it may not be", []change{{"actors/internal/refusal/call.go", "	if !again {\n", "	if !again && k.Lost == nil {\n"}}},
+	{"a call is replayed twice", []change{{inReplay, "case k.Run.Attempts-k.Run.unprocessed > 1 ||", "case k.Run.Attempts-k.Run.unprocessed > 2 ||"}}},
+	{"a call is replayed although it may not be", []change{{inReplay, "	return safe || !known, !known\n", "	return safe || true, !known\n"}}},
+	{"a call that another member has lost is replayed although it may not be", []change{{"actors/internal/refusal/call.go", "	if !again {\n", "	if !again && k.Run.Lost == nil {\n"}}},
 	{"a call that waits has no deadline", []change{{inCalls, "	s.history.openedUnused = false\n	s.timer.By(k.ParkedUntil())\n", "	s.history.openedUnused = false\n"}}},
-	{"a call that runs has no deadline", []change{{inDeadline, "		case !k.Replied:\n			s.cutOff(k, messages.CodeDeadline, \"\")\n", "		case !k.Replied:\n"}}},
+	{"a call that runs has no deadline", []change{{inDeadline, "		case !k.Run.Replied:\n			s.cutOff(k, messages.CodeDeadline, \"\")\n", "		case !k.Run.Replied:\n"}}},
 }
 
 // doubtMutations are in the settling of doubt about sessions, which has a simulation of its own.

@@ -80,11 +80,11 @@ func (c *Calls) NewOfClient(msg *protocol.ClientCall, from *actor.PID) *contract
 // NewResent returns an operation of another member as a call of the sender.
 func (c *Calls) NewResent(msg *protocol.ResentCall, from *actor.PID) *contract.Call {
 	k := c.New(msg.Op, from)
-	k.Values, k.Intercepted, k.List, k.Runs = msg.Values, msg.Intercepted, msg.List, msg.Runs
+	k.Values, k.Intercepted, k.List, k.Run.Attempts = msg.Values, msg.Intercepted, msg.List, msg.Runs
 	if msg.MayHaveRun {
-		k.Runs = max(1, msg.Runs)
-		k.Lost = &mcpbridge.Error{Class: mcpbridge.Lost, Detail: msg.Detail, Sent: true}
-		k.Undecided = true
+		k.Run.Attempts = max(1, msg.Runs)
+		k.Run.Lost = &mcpbridge.Error{Class: mcpbridge.Lost, Detail: msg.Detail, Sent: true}
+		k.Ticket.Undecided = true
 	}
 	return k
 }
@@ -197,11 +197,11 @@ func (c *Calls) HandedBack(msg *contract.CallsHandedBack) {
 	}
 	for _, k := range msg.Calls {
 		c.Table.Calls.Remove(k)
-		if k.Cancelled || upTo > 0 && k.Serial <= upTo {
+		if k.Ticket.Cancelled || upTo > 0 && k.Serial <= upTo {
 			c.reject(k, k.Failure(messages.CodeCancelled, ""))
 			continue
 		}
-		k.Kept = reg.DrainedBy.Restart
+		k.Ticket.Kept = reg.DrainedBy.Restart
 		c.Accept(k)
 	}
 }

@@ -18,9 +18,9 @@ func (c *Calls) CancelNamed(key messages.Key, id string, turns *pace.Pace[messag
 		all = append([]*table.Registration{e.Current}, all...)
 	}
 	for _, reg := range all {
-		for k := c.Table.Calls.Named(reg, id); k != nil; k = k.Named.Older {
-			if !k.Cancelled {
-				k.Cancelled = true
+		for k := c.Table.Calls.Named(reg, id); k != nil; k = k.Ticket.Older {
+			if !k.Ticket.Cancelled {
+				k.Ticket.Cancelled = true
 				turns.Add(key, func() { Cancel(k, "") })
 			}
 		}
@@ -42,8 +42,8 @@ func (c *Calls) CancelScope(scope string, upTo uint64, detail string) (count int
 // Cancel tells the session of a call to cancel it. If no session has it, it was answered, or is being handed
 // back, and is not accepted again.
 func Cancel(k *contract.Call, detail string) {
-	k.Cancelled = true
-	if at := table.Of(k.At); at != nil {
+	k.Ticket.Cancelled = true
+	if at := table.Of(k.Ticket.At); at != nil {
 		at.Send(&contract.CancelCalls{Call: k, Detail: detail})
 	}
 }

@@ -71,7 +71,7 @@ func (k *Call) begin(ctx context.Context, store KeyStore) (*tasks.Task, error) {
 	switch {
 	case !loaded:
 		return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: noStore, Err: errUnread}
-	case k.Lost != nil: // it may be repeated
+	case k.Run.Lost != nil: // it may be repeated
 	case known == nil || IsOutdated(known, time.Now()):
 	case json.Unmarshal(known.Call, &d) != nil:
 		return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "what the store has of the call cannot be read", Err: errUnread}
@@ -112,7 +112,7 @@ func (k *Call) forget(store KeyStore) {
 // NoteRecord notes that a run has read the record, unless e is errUnread. A call whose record was read did not run before,
 // or e says that it did.
 func (k *Call) NoteRecord(e *mcpbridge.Error) {
-	k.recordRead = k.recordRead || !errors.Is(e, errUnread)
+	k.Run.recordRead = k.Run.recordRead || !errors.Is(e, errUnread)
 }
 
 // digest identifies the tool and the arguments.

@@ -79,10 +79,6 @@ type (
 	TailTo struct{ Subscriber *actor.PID }
 )
 
-// Registration is what the registry knows of a session. The messages of a session carry it, and only
-// the registry reads it.
-type Registration interface{ Registered() }
-
 // From a session to the registry.
 type (
 	// DialRequested asks for a grant. There is no connection.
@@ -130,13 +126,6 @@ type (
 	CallsTimedOut struct {
 		Of    Registration
 		Calls []*Call
-	}
-	// CallReplied says that one call was answered. It is part of the call.
-	CallReplied struct {
-		Of     Registration
-		Call   *Call
-		Code   messages.Code // empty for a result
-		Waited time.Duration // until the first run, if it was run
 	}
 	// CallReplayed says that a call is run again.
 	CallReplayed struct {

@@ -34,9 +34,9 @@ type TaskHeard struct {
 	Task *tasks.Task
 }
 
-// Run runs the call on a connection, after a pause. task is what the call has become in an earlier run, or nil. It may
+// RunOn runs the call on a connection, after a pause. task is what the call has become in an earlier run, or nil. It may
 // block.
-func (k *Call) Run(ctx context.Context, pause time.Duration, conn mcpbridge.Conn, task *tasks.Task, store *KeyStore, self *mailbox.Mailbox) (result messages.Result, err error) {
+func (k *Call) RunOn(ctx context.Context, pause time.Duration, conn mcpbridge.Conn, task *tasks.Task, store *KeyStore, self *mailbox.Mailbox) (result messages.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = Panicked(r)
@@ -65,12 +65,6 @@ func (k *Call) Run(ctx context.Context, pause time.Duration, conn mcpbridge.Conn
 		self.PostUserMessage(&TaskHeard{k, task})
 	}
 	return k.follow(ctx, conn, task, self)
-}
-
-// IsDurable reports whether the call is found again by its id.
-func (k *Call) IsDurable() bool {
-	op, is := k.Op.(*messages.CallTool)
-	return is && op.Durable && op.ID != ""
 }
 
 // maxFailed is how often in a row a server may fail to answer for a task, and to take the answers to its questions.
@@ -161,7 +155,7 @@ func (q *questions) ask(ctx context.Context, task *tasks.Task) {
 		return
 	}
 	wanted := maps.Clone(task.Inputs)
-	maps.DeleteFunc(wanted, func(key string, _ mcp.InputRequest) bool { return q.call.answered[key] })
+	maps.DeleteFunc(wanted, func(key string, _ mcp.InputRequest) bool { return q.call.Run.answered[key] })
 	if task.Status != tasks.InputRequired || len(wanted) == 0 {
 		return
 	}
@@ -186,11 +180,11 @@ func (q *questions) over(err error) error {
 	switch { // they are asked again if they are still open
 	case moot == nil:
 		q.failed = 0
-		if q.call.answered == nil {
-			q.call.answered = map[string]bool{}
+		if q.call.Run.answered == nil {
+			q.call.Run.answered = map[string]bool{}
 		}
 		for key := range q.asked {
-			q.call.answered[key] = true
+			q.call.Run.answered[key] = true
 		}
 	case moot.Class == mcpbridge.Cancelled:
 		return nil

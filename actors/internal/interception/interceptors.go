@@ -188,8 +188,8 @@ func (f *Interceptors) CancelScope(scope string, upTo uint64, detail string) (co
 
 // cancelLater cancels one operation in its turn.
 func (f *Interceptors) cancelLater(i *operation, detail string) {
-	if !i.Call.Cancelled {
-		i.Call.Cancelled = true
+	if !i.Call.Ticket.Cancelled {
+		i.Call.Ticket.Cancelled = true
 		f.Cancellations.Add(i.Key, func() { f.cancel(i, detail) })
 	}
 }

@@ -143,7 +143,8 @@ func (i *operation) passOn(ctx context.Context, system *actor.ActorSystem, to *m
 	k := &contract.Call{
 		Op: op, Key: op.Head().Key.Normal(), Supervisor: i.Supervisor, Caller: future.PID,
 		Accepted: time.Now(), Deadline: op.Head().Deadline, Serial: i.Serial,
-		PassedOn: true, Intercepted: true, Runs: i.Runs, Lost: i.Lost, Undecided: i.Undecided,
+		PassedOn: true, Intercepted: true,
+		Run: contract.Run{Attempts: i.Run.Attempts, Lost: i.Run.Lost}, Ticket: contract.Ticket{Undecided: i.Ticket.Undecided},
 	}
 	k.List, _ = ctx.Value(listKey{}).(messages.Key)
 	if k.Deadline.IsZero() {

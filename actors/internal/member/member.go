@@ -46,9 +46,9 @@ func (m *Member) IsFor(k *contract.Call) bool {
 func (m *Member) HandBack(k *contract.Call) {
 	h := *k.Op.Head()
 	h.Key, h.Deadline = k.Key, k.Deadline
-	back := &protocol.HandedBack{Op: messages.With(k.Op, h), Caller: k.Caller, Values: k.Values, Intercepted: k.Intercepted, List: k.List, Runs: k.Runs}
-	if k.Lost != nil {
-		back.MayHaveRun, back.Detail = true, k.Lost.ForCaller()
+	back := &protocol.HandedBack{Op: messages.With(k.Op, h), Caller: k.Caller, Values: k.Values, Intercepted: k.Intercepted, List: k.List, Runs: k.Run.Attempts}
+	if k.Run.Lost != nil {
+		back.MayHaveRun, back.Detail = true, k.Run.Lost.ForCaller()
 	}
 	m.Cfg.Post.Send(m.cluster.HandBack, back)
 }

@@ -60,7 +60,7 @@ func (c *Calls) IsBlocked(k *contract.Call) bool {
 func (c *Calls) Unanswered() iter.Seq[*contract.Call] {
 	return func(yield func(*contract.Call) bool) {
 		for k := range c.Running.All() {
-			if !k.Replied && !yield(k) {
+			if !k.Run.Replied && !yield(k) {
 				return
 			}
 		}
@@ -82,7 +82,7 @@ func (c *Calls) Owed() []*contract.Call {
 
 // OnlyOperation returns the operation of the only call that runs, if its caller waits for it.
 func (c *Calls) OnlyOperation() (op messages.Operation, is bool) {
-	if only := c.Running.First(); c.Running.Count == 1 && !only.Replied {
+	if only := c.Running.First(); c.Running.Count == 1 && !only.Run.Replied {
 		return only.Op, true
 	}
 	return nil, false
@@ -91,15 +91,15 @@ func (c *Calls) OnlyOperation() (op messages.Operation, is bool) {
 // CancelRunning cancels all calls that run.
 func (c *Calls) CancelRunning() {
 	for k := range c.Running.All() {
-		k.Ctx.Cancel()
+		k.Run.Ctx.Cancel()
 	}
 }
 
 // InterruptTasks ends the runs of calls that follow tasks. They are run again on the next connection.
 func (c *Calls) InterruptTasks(which func(*contract.Call) bool) {
 	for k := range c.Unanswered() {
-		if k.Task != nil && which(k) {
-			k.Ctx.Cancel()
+		if k.Run.Task != nil && which(k) {
+			k.Run.Ctx.Cancel()
 		}
 	}
 }

@@ -47,7 +47,7 @@ func TestOwedCallsHaveNoReply(t *testing.T) {
 	all.Parked.Push(parked)
 	all.Begin(replied)
 	all.Begin(running)
-	replied.Replied = true
+	replied.Run.Replied = true
 	require.Equal(t, []*contract.Call{parked, running}, all.Owed())
 	require.Equal(t, []*contract.Call{running}, slices.Collect(all.Unanswered()))
 	require.True(t, all.AnyUnanswered())
@@ -57,7 +57,7 @@ func TestOwedCallsHaveNoReply(t *testing.T) {
 	op, only := all.OnlyOperation()
 	require.True(t, only)
 	require.Same(t, running.Op, op)
-	running.Replied = true
+	running.Run.Replied = true
 	require.False(t, all.AnyUnanswered())
 	_, only = all.OnlyOperation()
 	require.False(t, only)
@@ -69,7 +69,7 @@ func TestTasksAreCancelledWhenNobodyWaitsForThem(t *testing.T) {
 	key := messages.Key{Server: "s"}
 	k := durable("1", true)
 	require.Nil(t, moot.Cancel(k, true, false), "no task")
-	k.Task = &tasks.Task{ID: "t", Status: tasks.Working}
+	k.Run.Task = &tasks.Task{ID: "t", Status: tasks.Working}
 	require.Equal(t, "t", moot.Cancel(k, true, false).ID)
 	require.Nil(t, moot.Cancel(k, true, true), "durable")
 	require.Nil(t, moot.Cancel(k, false, false))
@@ -78,11 +78,11 @@ func TestTasksAreCancelledWhenNobodyWaitsForThem(t *testing.T) {
 	require.Equal(t, "t", waited[0].ID)
 	require.Equal(t, key, waited[0].Key)
 	for i := range maxMoot + 1 {
-		k.Task = &tasks.Task{ID: strconv.Itoa(i), Status: tasks.Working}
+		k.Run.Task = &tasks.Task{ID: strconv.Itoa(i), Status: tasks.Working}
 		require.Nil(t, moot.Cancel(k, false, false))
 	}
 	require.Len(t, moot.Take(key), maxMoot)
 	require.Empty(t, moot.Take(key))
-	k.Task = &tasks.Task{ID: "t", Status: tasks.Completed}
+	k.Run.Task = &tasks.Task{ID: "t", Status: tasks.Completed}
 	require.Nil(t, moot.Cancel(k, true, false), "over")
 }

@@ -16,15 +16,15 @@ type Moot struct{ ids []string }
 // of a durable call outlives the session. Without a connection, the request waits for the next one.
 func (m *Moot) Cancel(k *contract.Call, isConnected, drains bool) *tasks.Cancel {
 	switch {
-	case k.Task == nil || k.Task.IsOver() || drains && k.IsDurable():
+	case k.Run.Task == nil || k.Run.Task.IsOver() || drains && k.IsDurable():
 		return nil
 	case !isConnected:
 		if len(m.ids) < maxMoot {
-			m.ids = append(m.ids, k.Task.ID)
+			m.ids = append(m.ids, k.Run.Task.ID)
 		}
 		return nil
 	}
-	cancel := &tasks.Cancel{ID: k.Task.ID}
+	cancel := &tasks.Cancel{ID: k.Run.Task.ID}
 	cancel.Key, cancel.Trace, cancel.Attributes = k.Key, k.Op.Head().Trace, k.Op.Head().Attributes
 	return cancel
 }

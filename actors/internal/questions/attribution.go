@@ -20,7 +20,7 @@ func (q *Question) attribute(running iter.Seq[*contract.Call]) (runs bool) {
 			continue
 		}
 		runs = true
-		if !k.Replied {
+		if !k.Run.Replied {
 			q.calls[k] = struct{}{}
 		}
 	}

@@ -19,7 +19,7 @@ func TestQuestionGoesToTheHandlerOfItsOperation(t *testing.T) {
 		return &contract.Call{Op: &messages.Ping{Header: messages.Header{Handler: handler}}}
 	}
 	replied := call(other)
-	replied.Replied = true
+	replied.Run.Replied = true
 	of := call(one)
 	for name, test := range map[string]struct {
 		of      messages.Operation

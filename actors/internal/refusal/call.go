@@ -67,18 +67,18 @@ func (r *Refusal) Orphaned(k *contract.Call) *messages.Failure {
 
 // mayNotReplay returns the failure of a resent call that may have run and must not be replayed, or nil.
 func mayNotReplay(k *contract.Call) *messages.Failure {
-	if !k.Undecided {
+	if !k.Ticket.Undecided {
 		return nil
 	}
 	if k.IsDurable() { // the store knows
-		k.Undecided, k.Lost = false, nil
+		k.Ticket.Undecided, k.Run.Lost = false, nil
 		return nil
 	}
-	again, needsHint := k.MayReplay(k.Lost)
+	again, needsHint := k.MayReplay(k.Run.Lost)
 	if !again {
-		return k.FailureOf(k.Lost)
+		return k.FailureOf(k.Run.Lost)
 	}
-	k.Undecided, k.NeedsHint = false, needsHint
+	k.Ticket.Undecided, k.Run.NeedsHint = false, needsHint
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (r *Refusal) busy(k *contract.Call, srv *table.Server, reg *table.Registrat
 	detail := ""
 	t := r.Table.TenantOf(k.Key, reg)
 	switch most := srv.Resolved.MaxInFlight + srv.Resolved.MaxWaiting; {
-	case k.Kept:
+	case k.Ticket.Kept:
 	case reg != nil && reg.Outstanding >= most:
 		detail = fmt.Sprintf("%d calls of this session are running or waiting (MaxInFlight, MaxWaiting)", reg.Outstanding)
 	case reg.HasRoom(srv.Resolved.MaxInFlight):

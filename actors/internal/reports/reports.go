@@ -110,9 +110,9 @@ func (r *Reports) TaskChanged(msg *contract.TaskChanged) {
 // Answered writes that a call has its reply. The code is empty for a result.
 func (r *Reports) Answered(k *contract.Call, code messages.Code) {
 	if e := r.cfg.Logger.Debug(); e != nil {
-		contract.Text(contract.About(e, k.Key, k.Generation), "op", k.Op.Method())
+		contract.Text(contract.About(e, k.Key, k.Run.Generation), "op", k.Op.Method())
 		contract.Text(contract.Text(e, "target", messages.TargetOf(k.Op)), "code", string(code))
-		contract.Span(contract.Number(e, "attempt", k.Runs), "elapsed", time.Since(k.Accepted)).Msg("call answered")
+		contract.Span(contract.Number(e, "attempt", k.Run.Attempts), "elapsed", time.Since(k.Accepted)).Msg("call answered")
 	}
 }
 

@@ -41,12 +41,12 @@ func (s *session) recoverBug(c actor.Context) {
 func (s *session) answerAfterBug(c actor.Context) {
 	switch msg := c.Message().(type) {
 	case *contract.Call:
-		if !msg.Queued() && !msg.Replied {
+		if !msg.Queued() && !msg.Run.Replied {
 			s.calls.Parked.Push(msg)
 		}
 	case *callReturned:
 		s.calls.End(msg.call)
-		if !msg.call.Queued() && !msg.call.Replied {
+		if !msg.call.Queued() && !msg.call.Run.Replied {
 			s.calls.Parked.Push(msg.call)
 		}
 	case *toolsListed, *heardAgain, *taskCancelled:
@@ -65,7 +65,7 @@ func (s *session) answerAfterBug(c actor.Context) {
 	for _, k := range s.calls.Owed() {
 		s.calls.Parked.Remove(k)
 		if s.calls.Running.Has(k) {
-			k.Ctx.Cancel()
+			k.Run.Ctx.Cancel()
 		}
 		s.out.replyFailed(k, messages.CodeInternal, "a bug in the session, see the log")
 	}

@@ -37,7 +37,7 @@ func (s *session) startParked() {
 		if s.calls.IsBlocked(k) {
 			continue
 		}
-		if k.NeedsHint && !s.decideReplay(k) {
+		if k.Run.NeedsHint && !s.decideReplay(k) {
 			continue
 		}
 		if s.silence.cause != nil {
@@ -46,7 +46,7 @@ func (s *session) startParked() {
 		s.calls.Parked.Remove(k)
 		if s.subscribers.SubscribedByOthers(k.Op) {
 			s.subscribers.Record(k.Op)
-			k.Generation = s.generation
+			k.Run.Generation = s.generation
 			s.out.reply(k, k.AddReceipt(&messages.Ack{}))
 			continue
 		}
@@ -56,18 +56,18 @@ func (s *session) startParked() {
 
 // start runs a call on the connection.
 func (s *session) start(k *contract.Call, now time.Time) {
-	ctx := &k.FirstCtx
-	if k.Ctx != nil { // a previous run may still read it
+	ctx := &k.Run.FirstCtx
+	if k.Run.Ctx != nil { // a previous run may still read it
 		ctx = new(callctx.Context)
 	}
 	ctx.Init(k, k.Deadline)
 	conn := s.conns.Current
-	k.Conn, k.Ctx, k.Generation = conn, ctx, s.generation
-	if k.Task == nil { // else the run follows what an earlier one has begun
-		if k.Runs++; k.Runs == 1 {
-			k.Answered.Waited = now.Sub(k.Accepted)
+	k.Run.Conn, k.Run.Ctx, k.Run.Generation = conn, ctx, s.generation
+	if k.Run.Task == nil { // else the run follows what an earlier one has begun
+		if k.Run.Attempts++; k.Run.Attempts == 1 {
+			k.Run.Answered.Waited = now.Sub(k.Accepted)
 		} else {
-			s.out.report(&contract.CallReplayed{Of: s.out.of, Op: k.Op, Attempt: k.Runs})
+			s.out.report(&contract.CallReplayed{Of: s.out.of, Op: k.Op, Attempt: k.Run.Attempts})
 		}
 	}
 	s.calls.Begin(k)
@@ -75,10 +75,10 @@ func (s *session) start(k *contract.Call, now time.Time) {
 	if at, quiet := k.EndsAt(); quiet {
 		s.timer.By(at)
 	}
-	pause, self, task, store := k.Pause(s.cfg.Random), &s.mailbox, k.Task, &s.store
+	pause, self, task, store := k.Pause(s.cfg.Random), &s.mailbox, k.Run.Task, &s.store
 	s.cfg.Dispatcher.Schedule(func() { // not async: each call would have one closure more
 		defer ctx.Cancel()
-		result, err := k.Run(ctx, pause, conn, task, store, self)
+		result, err := k.RunOn(ctx, pause, conn, task, store, self)
 		self.PostUserMessage(&callReturned{k, conn, result, err})
 	})
 }
@@ -94,11 +94,11 @@ func (s *session) decideReplay(k *contract.Call) (mayRun bool) {
 	safe, known := s.conns.Current.Hint(k.Tool())
 	switch {
 	case safe && known:
-		k.NeedsHint = false
+		k.Run.NeedsHint = false
 		return true
 	case known || s.listedTools == maxListings:
 		s.calls.Parked.Remove(k)
-		s.out.reply(k, k.FailureOf(k.Lost))
+		s.out.reply(k, k.FailureOf(k.Run.Lost))
 	case !s.listingTools:
 		s.listingTools = true
 		s.requests.listTools(s.conns.Current, k)
@@ -124,7 +124,7 @@ func (s *session) onToolsListed(msg *toolsListed) {
 		s.listedTools = maxListings
 	}
 	for k := range s.calls.Parked.All() {
-		if k.NeedsHint {
+		if k.Run.NeedsHint {
 			s.decideReplay(k)
 		}
 	}
@@ -149,7 +149,7 @@ func (s *session) onCallReturned(msg *callReturned) {
 		s.out.report(&contract.Unheard{Of: s.out.of, Cause: s.silence.cause})
 	}
 	switch {
-	case k.Replied:
+	case k.Run.Replied:
 	case e == nil:
 		s.out.reply(k, k.AddReceipt(msg.result))
 	default:
@@ -171,7 +171,7 @@ func (s *session) onCallFailed(k *contract.Call, e *mcpbridge.Error) {
 	k.NoteUnprocessed(e)
 	again, needsHint := k.MayReplay(e)
 	if again && e.MayHaveRun() {
-		k.Lost = e
+		k.Run.Lost = e
 	}
 	switch {
 	case !again:
@@ -180,7 +180,7 @@ func (s *session) onCallFailed(k *contract.Call, e *mcpbridge.Error) {
 			s.cancelTask(k)
 		}
 	case s.drainOrder == nil:
-		k.Conn, k.NeedsHint = nil, needsHint
+		k.Run.Conn, k.Run.NeedsHint = nil, needsHint
 		s.calls.Parked.PushFront(k)
 		s.timer.By(k.ParkedUntil())
 	case s.drainOrder.Evict && !needsHint:
@@ -217,9 +217,9 @@ func (s *session) cutOff(k *contract.Call, code messages.Code, detail string) {
 	s.out.reply(k, f)
 	s.questions.EndFailed(k, f)
 	s.cancelTask(k)
-	k.Ctx.Cancel()
-	k.Deadline = time.Now().Add(s.limits.CloseTimeout)
-	s.timer.By(k.Deadline)
+	k.Run.Ctx.Cancel()
+	k.CutOff(time.Now().Add(s.limits.CloseTimeout))
+	s.timer.By(k.LastsUntil())
 }
 
 // failParked answers all parked calls with a failure, but for those that wait for a server that is down.

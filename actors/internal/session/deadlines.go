@@ -26,9 +26,9 @@ func (s *session) serveDeadlines() {
 			s.timer.By(at)
 		case quiet:
 			s.cutOff(k, messages.CodeQuiet, fmt.Sprintf("nothing was heard of it for %v", k.Op.Head().Quiet))
-		case !k.Replied:
+		case !k.Run.Replied:
 			s.cutOff(k, messages.CodeDeadline, "")
-		case k.Conn == s.conns.Current && s.drainOrder == nil:
+		case k.Run.Conn == s.conns.Current && s.drainOrder == nil:
 			s.connectionEnded(&mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: "a cancelled call does not return"})
 		}
 	}
@@ -46,14 +46,14 @@ func (s *session) expireParked(now time.Time) {
 		s.calls.Parked.Remove(k)
 		s.cancelTask(k)
 		switch {
-		case k.NeedsHint:
-			s.out.reply(k, k.FailureOf(k.Lost))
+		case k.Run.NeedsHint:
+			s.out.reply(k, k.FailureOf(k.Run.Lost))
 		case s.silence.cause != nil:
 			s.out.reply(k, k.Unavailable(s.silence.cause))
 		case s.conns.Current != nil:
 			s.out.reply(k, k.Failure(k.CodeOfWait(now), "while waiting for other calls of the session (MaxInFlight)"))
 		default:
-			k.Replied = true
+			k.Run.Replied = true
 			calls = append(calls, k)
 		}
 	}

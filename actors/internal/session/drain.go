@@ -45,7 +45,7 @@ func endOfGrace(order *contract.Drain, limits *mcpbridge.Limits, before time.Tim
 	}
 	at := before
 	for k := range calls.Running.All() {
-		if end := k.Deadline.Add(limits.CloseTimeout); end.After(at) {
+		if end := k.LastsUntil().Add(limits.CloseTimeout); end.After(at) {
 			at = end
 		}
 	}

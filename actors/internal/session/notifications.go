@@ -16,7 +16,7 @@ func (s *session) onNotification(msg *notificationReceived) {
 		for k := range s.calls.Unanswered() {
 			if k.Op == msg.of {
 				k.Hear(stamp.Time)
-				stamp.Generation = k.Generation
+				stamp.Generation = k.Run.Generation
 				msg.note.SetStamp(stamp)
 				if to := k.Op.Head().Subscriber; to != nil {
 					s.cfg.Post.Send(to, msg.note)

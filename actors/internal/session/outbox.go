@@ -20,18 +20,18 @@ func (o *outbox) report(msg any) { o.registry.PostUserMessage(msg) }
 // reply tells the registry that a call has ended, and then answers it: a caller that sends
 // one call after the other never has two (MaxInFlight).
 func (o *outbox) reply(k *contract.Call, reply messages.Reply) {
-	k.Replied = true
+	k.Run.Replied = true
 	if f, failed := reply.(*messages.Failure); failed {
-		k.Answered.Code = f.Code
+		k.Run.Answered.Code = f.Code
 	}
-	k.Answered.Of, k.Answered.Call = o.of, k
-	o.report(&k.Answered)
+	k.Run.Answered.Of, k.Run.Answered.Call = o.of, k
+	o.report(&k.Run.Answered)
 	o.post.Send(k.Caller, reply)
 }
 
 // replyFailed answers a call that is left, and that may have run if it was started.
 func (o *outbox) replyFailed(k *contract.Call, code messages.Code, detail string) {
 	f := k.Failure(code, detail)
-	f.MayHaveRun = f.MayHaveRun || k.Conn != nil
+	f.MayHaveRun = f.MayHaveRun || k.Run.Conn != nil
 	o.reply(k, f)
 }

@@ -40,7 +40,7 @@ func (r *requests) returned() { r.running-- }
 
 // listTools lists the tools for the annotations of the tool of a call that was lost. toolsListed follows.
 func (r *requests) listTools(conn mcpbridge.Conn, k *contract.Call) {
-	timeout, isUnheard := listTimeout, k.Lost.Session == mcpbridge.Unheard
+	timeout, isUnheard := listTimeout, k.Run.Lost.Session == mcpbridge.Unheard
 	if isUnheard {
 		timeout = unheardListTimeout
 	}

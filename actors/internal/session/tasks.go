@@ -9,20 +9,20 @@ import (
 
 // onTaskHeard notes the state of the task that a call has become. From then on the call may have run.
 func (s *session) onTaskHeard(msg *contract.TaskHeard) {
-	k, before := msg.Call, msg.Call.Task
-	k.Task = msg.Task
-	if k.Lost == nil {
-		k.Lost = &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Sent: true, Detail: "the call has become a task, which could not be followed to its end"}
+	k, before := msg.Call, msg.Call.Run.Task
+	k.Run.Task = msg.Task
+	if k.Run.Lost == nil {
+		k.Run.Lost = &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Sent: true, Detail: "the call has become a task, which could not be followed to its end"}
 	}
-	if k.Replied {
+	if k.Run.Replied {
 		if before == nil { // it was answered before it became a task
 			s.cancelTask(k)
 		}
 		return
 	}
 	k.Hear(time.Now())
-	if !k.Task.Same(before) {
-		s.out.report(&contract.TaskChanged{Of: s.out.of, Op: k.Op, Task: k.Task})
+	if !k.Run.Task.Same(before) {
+		s.out.report(&contract.TaskChanged{Of: s.out.of, Op: k.Op, Task: k.Run.Task})
 	}
 }
 

@@ -14,33 +14,33 @@ type Calls map[CallName]*contract.Call
 
 // Add adds a call that a session is about to get.
 func (names Calls) Add(k *contract.Call, to *Registration) {
-	k.At = to
+	k.Ticket.At = to
 	if k.Op.RequestID() == "" {
 		return // it cannot be cancelled by name
 	}
 	name := CallName{to, k.Op.RequestID()}
-	if k.Named.Older = names[name]; k.Named.Older != nil {
-		k.Named.Older.Named.Newer = k
+	if k.Ticket.Older = names[name]; k.Ticket.Older != nil {
+		k.Ticket.Older.Ticket.Newer = k
 	}
 	names[name] = k
 }
 
 // Remove removes a call that its session no longer has.
 func (names Calls) Remove(k *contract.Call) {
-	name := CallName{Of(k.At), k.Op.RequestID()}
-	older, newer := k.Named.Older, k.Named.Newer
+	name := CallName{Of(k.Ticket.At), k.Op.RequestID()}
+	older, newer := k.Ticket.Older, k.Ticket.Newer
 	if older != nil {
-		older.Named.Newer = newer
+		older.Ticket.Newer = newer
 	}
 	switch {
 	case newer != nil:
-		newer.Named.Older = older
+		newer.Ticket.Older = older
 	case older != nil:
 		names[name] = older
 	default:
 		delete(names, name)
 	}
-	k.At, k.Named.Older, k.Named.Newer = nil, nil, nil
+	k.Ticket.At, k.Ticket.Older, k.Ticket.Newer = nil, nil, nil
 }
 
 // Named returns the newest call of a session with an id, or nil. The others follow it.

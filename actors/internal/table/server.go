@@ -47,7 +47,7 @@ func (l *Load) CountReplied(msg *contract.CallReplied, now time.Time) {
 	}
 	l.Count(msg.Code)
 	l.Durations.Add(now.Sub(msg.Call.Accepted))
-	if msg.Call.Runs > 0 {
+	if msg.Call.Run.Attempts > 0 {
 		l.Waits.Add(msg.Waited)
 	}
 }

@@ -1,0 +1,41 @@
+package contract
+
+import (
+	"context"
+	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+// PerformAfter performs the call after a pause, which ends with ctx.
+func (k *Call) PerformAfter(ctx context.Context, pause time.Duration, conn mcpbridge.Conn) (messages.Result, error) {
+	if pause > 0 {
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	return k.Perform(ctx, conn)
+}
+
+// Perform runs the call on conn. It may block.
+func (k *Call) Perform(ctx context.Context, conn mcpbridge.Conn) (result messages.Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = Panicked(r)
+		}
+	}()
+	switch k.Op.(type) {
+	case *messages.Open, *Reopen:
+		info := conn.Info()
+		return &messages.SessionInfo{Server: info.Server, Stateless: info.Stateless}, nil
+	}
+	result, err = conn.Do(ctx, k.Op)
+	if asks, _ := AsksCatalogue(k.Op); asks && err == nil {
+		*ListingOf(result) = &messages.Listing{Server: conn.Info().Server, Verbatim: conn.Info().Verbatim, At: time.Now()}
+	}
+	return result, err
+}

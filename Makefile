@@ -164,7 +164,7 @@ fuzz: ## run each fuzz target with FUZZTIME inputs (5000x)
 .PHONY: demo
 demo: ## run the shows: of one process, and of a cluster
 	go run ./cmd/demo
-	go -C cluster run ./show
+	go -C tests/cluster run ./show
 
 .PHONY: picture
 picture: ## run the show, and make the picture of the README (docs/demo.svg) from it

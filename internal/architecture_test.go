@@ -36,7 +36,6 @@ var circles = map[string]int{
 	"cluster/internal/node":     24,
 	"cluster/internal/quorum":   3,
 	"cluster/internal/wire":     3,
-	"cluster/show":              5,
 	"internal/gateway":          14,
 	"toolset":                   17,
 }

@@ -19,4 +19,6 @@
 // calls, failures by code, duplicate executions, sessions that kept their state, and times of
 // recovery. Without -full, scenarios run with raft on the hosts, mostly without a store, and for a
 // few seconds. With -logs the logs of all processes are kept.
+//
+// Command show has the same members, server and verifier, and prints what happens.
 package cluster

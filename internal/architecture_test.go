@@ -156,7 +156,16 @@ var imports = []struct{ of, may string }{
 
 	{"internal/gateway", "mcpbridge messages resume supervisor toolset internal/caller internal/mcpserver"},
 
-	// Programs, and what tests them.
+	// The rooms of the command mcpactor.
+	{"cmd/internal/cli", "supervisor supervisor/debug supervisor/health"},
+	{"cmd/mcpactor/internal/login", "mcpbridge messages internal/oauthresource internal/visible"},
+	{"cmd/mcpactor/internal/inputs", "config resume supervisor toolset internal/nearest cmd/internal/cli cmd/mcpactor/internal/login"},
+	{"cmd/mcpactor/internal/commands", "config mcpbridge messages supervisor toolset internal/loopback internal/nearest internal/schemas " +
+		"cmd/internal/cli cmd/mcpactor/internal/inputs cmd/mcpactor/internal/login"},
+	{"cmd/mcpactor/internal/exec", "config mcpbridge messages supervisor toolset internal/wellformed " +
+		"cmd/internal/cli cmd/mcpactor/internal/commands cmd/mcpactor/internal/inputs"},
+
+	// Other programs, and what tests them.
 	{"tests/... cmd/... docs/...", "actors config mcpbridge mcpbridge/dialer messages supervisor/... toolset/... resume/... " +
 		"internal/... tests/... cmd/... docs/..."},
 	{"internal", ""},

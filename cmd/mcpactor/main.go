@@ -19,24 +19,25 @@ import (
 	"os"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
-	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/batch"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/commands"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/exec"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/serve"
 )
 
-// commands are the commands of the program.
-type commands struct {
-	Serve      serve.Serve    `cmd:"" help:"Stand between a client, such as Cursor, and its servers."`
-	Call       batch.Call     `cmd:"" help:"Call one tool, and print its result."`
-	Doctor     batch.Doctor   `cmd:"" help:"Try each server, and say what to change where it fails."`
-	Exec       batch.Exec     `cmd:"" help:"Run many calls: a JSON request per line in, a response out."`
-	Login      batch.Login    `cmd:"" help:"Log in to a hosted server in the browser."`
-	Logout     batch.Logout   `cmd:"" help:"Forget the login to a hosted server."`
-	Tools      batch.Tools    `cmd:"" help:"List the tools of all servers, or describe one."`
-	Version    cli.Version    `cmd:"" help:"Print the version of this program."`
-	Completion cli.Completion `cmd:"" help:"Print a completion script for a shell."`
+// subcommands are the commands of the program.
+type subcommands struct {
+	Serve      serve.Serve     `cmd:"" help:"Stand between a client, such as Cursor, and its servers."`
+	Call       commands.Call   `cmd:"" help:"Call one tool, and print its result."`
+	Doctor     commands.Doctor `cmd:"" help:"Try each server, and say what to change where it fails."`
+	Exec       exec.Exec       `cmd:"" help:"Run many calls: a JSON request per line in, a response out."`
+	Login      commands.Login  `cmd:"" help:"Log in to a hosted server in the browser."`
+	Logout     commands.Logout `cmd:"" help:"Forget the login to a hosted server."`
+	Tools      commands.Tools  `cmd:"" help:"List the tools of all servers, or describe one."`
+	Version    cli.Version     `cmd:"" help:"Print the version of this program."`
+	Completion cli.Completion  `cmd:"" help:"Print a completion script for a shell."`
 }
 
-func main() { os.Exit(newProgram().Run(&commands{}, os.Args[1:])) }
+func main() { os.Exit(newProgram().Run(&subcommands{}, os.Args[1:])) }
 
 func newProgram() *cli.Program {
 	return &cli.Program{

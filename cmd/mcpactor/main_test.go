@@ -32,7 +32,7 @@ func run(args ...string) (status int, stdout, stderr string) {
 	var out, log bytes.Buffer
 	program := newProgram()
 	program.In, program.Out, program.Err = &bytes.Buffer{}, &out, &log
-	status = program.Run(&commands{}, args)
+	status = program.Run(&subcommands{}, args)
 	return status, out.String(), log.String()
 }
 

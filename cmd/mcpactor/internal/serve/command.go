@@ -22,7 +22,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
-	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/batch"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/inputs"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
 	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/internal/gateway"
@@ -37,7 +37,7 @@ import (
 type Serve struct {
 	Server   []string          `arg:"" optional:"" passthrough:"" placeholder:"URL|COMMAND" help:"The server, after all flags: a URL, or -- and its command. Its tools keep their names."`
 	Config   string            `placeholder:"FILE" help:"Serve all servers of a file, as SERVER__TOOL."`
-	Inputs   batch.Inputs      `embed:""`
+	Inputs   inputs.Flags      `embed:""`
 	Header   map[string]string `mapsep:"none" placeholder:"NAME=VALUE" help:"Header for the URL. $${VAR} is an environment variable."`
 	Share    []string          `placeholder:"SERVER" help:"Let all clients share one session of this server."`
 	Listen   string            `placeholder:"HOST:PORT" help:"Serve streamable HTTP at /mcp instead of stdio, and show the sessions at /debug/mcp/."`
@@ -127,7 +127,7 @@ func (cmd *Serve) config(p *cli.Program) (cfg gateway.Config, err error) {
 	case cmd.Config != "" && len(cmd.Header) > 0:
 		return cfg, cli.Usagef("--header: is for a server at a URL: write headers into the file")
 	case cmd.Config != "":
-		file, err := batch.Load(cmd.Config, cmd.Inputs, p)
+		file, err := inputs.Load(cmd.Config, cmd.Inputs, p)
 		if err != nil {
 			return cfg, err
 		}
@@ -183,7 +183,7 @@ func isLocal(address string) bool {
 
 // fromFile returns the servers of a configuration file. Its store is for other programs.
 func fromFile(file *config.File) gateway.Config {
-	cfg := gateway.Config{Supervisor: file.Supervisor, Tools: file.Tools, LeftOut: batch.LeftOut(file, ""), Prefixed: true}
+	cfg := gateway.Config{Supervisor: file.Supervisor, Tools: file.Tools, LeftOut: inputs.LeftOut(file, ""), Prefixed: true}
 	cfg.Supervisor.LeaveOpen, cfg.Supervisor.Store = false, nil
 	return cfg
 }

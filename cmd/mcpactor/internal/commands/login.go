@@ -1,0 +1,139 @@
+package commands
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/inputs"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
+	"github.com/mcpactor/mcpactor/config"
+	"github.com/mcpactor/mcpactor/internal/loopback"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/toolset"
+)
+
+// target is a server whose login is meant.
+type target struct {
+	Server string       `arg:"" placeholder:"SERVER|URL" help:"URL of the server, or its name in the file."`
+	Config string       `placeholder:"FILE" help:"File with the servers, such as .mcp.json."`
+	Inputs inputs.Flags `embed:""`
+}
+
+// find returns the server. In a file, others do not matter.
+func (t *target) find(p *cli.Program) (srv mcpbridge.Server, said config.OAuth, err error) {
+	if t.Config == "" {
+		u, err := url.Parse(t.Server)
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+			return srv, said, cli.Usagef("%q is no URL: give that of the server, or --config FILE", t.Server)
+		}
+		return mcpbridge.Server{Name: "server", URL: t.Server}, said, nil
+	}
+	file, err := inputs.NewLoader(t.Inputs, p).First(t.Config)
+	if err != nil {
+		return srv, said, err
+	}
+	srv, err = serverIn(file, t.Server)
+	said = file.OAuth[srv.Name]
+	switch {
+	case err != nil:
+		return srv, said, err
+	case srv.URL == "" || srv.PerKey != nil:
+		return srv, said, cli.Usagef("%s: only a server at a URL without ${scope} has a login", t.Server)
+	case login.HasCredentials(&srv):
+		return srv, said, cli.Usagef("%s: has credentials in the file: remove them first", t.Server)
+	case said.Off:
+		return srv, said, cli.Usagef("%s: the file says that it has no login: change its oauth", t.Server)
+	}
+	return srv, said, nil
+}
+
+// Login is the command that logs in to a server.
+type Login struct {
+	target
+	ClientID     string        `name:"client-id" placeholder:"ID" help:"Id of a client that you have registered."`
+	ClientSecret string        `env:"MCPACTOR_CLIENT_SECRET" placeholder:"SECRET" help:"Its secret."`
+	Redirect     string        `placeholder:"URL" help:"Where the browser comes back to. Default: http://127.0.0.1:0/callback, with a free port."`
+	Scope        []string      `placeholder:"SCOPE" help:"Permission (OAuth scope) to ask for as well."`
+	Timeout      time.Duration `default:"5m" help:"How long to wait for the login."`
+	LogLevel     string        `default:"error" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`
+}
+
+// Help says where the login is kept.
+func (*Login) Help() string {
+	return "All commands use the login, which is kept in your configuration folder, and refresh it."
+}
+
+// Run opens a session, for which a person has to log in in the browser.
+func (cmd *Login) Run(p *cli.Program) error {
+	if cmd.Redirect != "" && !loopback.IsPort(cmd.Redirect) {
+		return cli.Usagef("--redirect: %q is not of this form: http://127.0.0.1:PORT/PATH", cmd.Redirect)
+	}
+	srv, said, err := cmd.find(p)
+	if err != nil {
+		return err
+	}
+	one, err := login.New(srv.URL, login.Options{
+		Asking: login.Waiting, Err: p.Err, Timeout: cmd.Timeout, Remedy: "run the command again, or ask those who run the server",
+		ClientID: cmp.Or(cmd.ClientID, said.ClientID), ClientSecret: cmp.Or(cmd.ClientSecret, said.ClientSecret),
+		Redirect: cmp.Or(cmd.Redirect, said.Redirect), Only: said.Scopes, Scopes: cmd.Scope,
+	})
+	if err != nil {
+		return err
+	}
+	srv.Auth = mcpbridge.OAuth(one)
+	cfg := supervisor.Config{Servers: []mcpbridge.Server{srv}, FailFast: true, ConnectTimeout: cmd.Timeout + time.Minute}
+	i, err := inputs.Start(srv.Name, &config.File{Supervisor: cfg}, p.Err, cmd.LogLevel)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	d := (&Doctor{Timeout: cfg.ConnectTimeout}).examine(ctx, i, toolset.Server{Name: srv.Name})
+	offered := true
+	if d.err == nil && !one.Worked() { // some of its tools may need a login
+		offered, d.err = one.Offer(ctx)
+	}
+	stopErr := i.Stop(closeLimit)
+	switch {
+	case d.err != nil && one.Worked():
+		p.Errorf("logged in at %s, but it fails: %s", cmd.Server, causeOf(srv, d.err, cmd.Timeout))
+		return cli.ErrFailed
+	case d.err != nil:
+		p.Errorf("%s: %s", cmd.Server, causeOf(srv, d.err, cmd.Timeout))
+		return cli.ErrFailed
+	case !offered:
+		p.Errorf("%s has no login", cmd.Server)
+		return cli.ErrFailed
+	}
+	p.Errorf("logged in at %s: %s", cmd.Server, number(d.tools))
+	return stopErr
+}
+
+// Logout is the command that forgets a login.
+type Logout struct{ target }
+
+// Help says what the command does not do.
+func (*Logout) Help() string {
+	return "This deletes the tokens on this machine. The authorization server is not told: revoke them there if you have to. Until its token expires, a running process may still use it."
+}
+
+// Run forgets the login.
+func (cmd *Logout) Run(p *cli.Program) error {
+	srv, _, err := cmd.find(p)
+	if err != nil {
+		return err
+	}
+	found, err := login.Forget(srv.URL)
+	if err == nil && !found {
+		p.Errorf("%s: nobody has logged in", cmd.Server)
+		return cli.ErrFailed
+	}
+	return err
+}

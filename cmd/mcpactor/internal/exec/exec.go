@@ -1,0 +1,82 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/inputs"
+)
+
+// Exec is the batch runner.
+type Exec struct {
+	Config      string        `required:"" placeholder:"FILE" help:"File with the servers, such as .mcp.json. SIGHUP reloads it."`
+	Inputs      inputs.Flags  `embed:""`
+	Parallel    int           `default:"1" placeholder:"N" help:"Requests of the same server and scope that run at once. With 1, the default, they run in order."`
+	Events      bool          `help:"Also print events: what happens to sessions, and the notifications of servers."`
+	Listen      string        `placeholder:"ADDR" help:"Show the sessions at /debug/mcp/, and serve the probes /livez and /readyz, at an address such as 127.0.0.1:8080, without authentication."`
+	LogLevel    string        `default:"warn" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`
+	StopTimeout time.Duration `default:"20s" help:"How long closing the sessions may take at the end."`
+}
+
+// Run runs the requests until the end of input or a signal.
+func (cmd *Exec) Run(p *cli.Program) error {
+	if cmd.Parallel < 1 {
+		return cli.Usagef("--parallel: %d is less than 1", cmd.Parallel)
+	}
+	hangups, ignore := hangups()
+	defer ignore() // only at the end: the default action of SIGHUP ends the process
+	loader := inputs.NewLoader(cmd.Inputs, p)
+	file, err := loader.First(cmd.Config)
+	if err != nil {
+		return err
+	}
+	loader.AskNoMore() // in a reload
+	i, err := inputs.Start(cmd.Config, file, p.Err, cmd.LogLevel)
+	if err != nil {
+		return err
+	}
+	if cmd.Listen != "" {
+		web, err := cli.Serve(cmd.Listen, i.Running, i.Running, false, nil)
+		if err != nil {
+			return errors.Join(err, i.Stop(cmd.StopTimeout))
+		}
+		defer web.Close()
+		p.Errorf("the sessions are shown at %s", web.URL)
+		if web.Public {
+			p.Errorf("other machines may reach this page, which has no authentication")
+		}
+	}
+	// If the reader of stdout goes away, SIGPIPE must not end the process before the
+	// sessions are closed.
+	signal.Ignore(syscall.SIGPIPE)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+
+	r := newRunner(i.Running.Client(), p.Out, cmd.Parallel)
+	r.toolsets = newToolsets(i.Toolset, i.Tools)
+	if cmd.Events {
+		unsubscribe := i.Running.Subscribe(r.events.publish)
+		defer unsubscribe()
+	}
+	endReload := (&reloader{Instance: i, loader: loader, toolsets: r.toolsets}).start(hangups)
+	var stopErr error
+	r.close = func() {
+		endReload()
+		r.toolsets.closeAll()
+		stopErr = i.Stop(cmd.StopTimeout)
+	}
+	failed := r.run(ctx, p.In)
+	switch {
+	case stopErr != nil:
+		return stopErr
+	case failed:
+		return cli.ErrFailed
+	}
+	return nil
+}

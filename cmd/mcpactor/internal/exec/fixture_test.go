@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -26,7 +27,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("EXEC_TEST_SERVER") != "" { // the test binary is a stdio server
+	os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "mcpactor-without-logins")) // one of the user may be for the port of a test
+	if os.Getenv("EXEC_TEST_SERVER") != "" {                                             // the test binary is a stdio server
 		servertest.NewTools("a").Run(context.Background(), &mcp.StdioTransport{})
 		return
 	}

@@ -43,15 +43,15 @@ type Run struct {
 	Lost        *mcpbridge.Error // the error of the first run, if the operation may have run
 	NeedsHint   bool             // it may be replayed only if its tool is annotated as safe
 	Replied     bool             // it has its reply; it may still run
-	Answered    CallReplied      // sent with the reply
 	recordRead  bool             // of a durable call: see NoteRecord
+	Answered    CallReplied      // sent with the reply
 
 	Task     *tasks.Task     // that the server has turned it into, or nil
 	answered map[string]bool // the questions of the task, by their keys; belongs to the goroutine that follows the task
 
 	// While it runs:
-	quietAt  time.Time // when it ends unless something is heard of it, or zero
-	returnBy time.Time // when a call that was cut off has to return, or zero
+	quietAt  time.Time     // when it ends unless something is heard of it, or zero
+	cut      time.Duration // from its deadline to when it has to return, if it was cut off
 	Conn     mcpbridge.Conn
 	Ctx      *callctx.Context // cancelled at the deadline, by the session
 	FirstCtx callctx.Context  // of the first run

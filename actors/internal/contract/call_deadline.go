@@ -25,14 +25,11 @@ func (k *Call) EndsAt() (at time.Time, quiet bool) {
 }
 
 // CutOff notes that the call was answered while it runs, and when it has to return.
-func (k *Call) CutOff(returnBy time.Time) { k.Run.returnBy = returnBy }
+func (k *Call) CutOff(returnBy time.Time) { k.Run.cut = returnBy.Sub(k.Deadline) }
 
 // LastsUntil returns when the call has to return: at its deadline, or soon after it was cut off.
 func (k *Call) LastsUntil() time.Time {
-	if !k.Run.returnBy.IsZero() {
-		return k.Run.returnBy
-	}
-	return k.Deadline
+	return k.Deadline.Add(k.Run.cut)
 }
 
 // ParkedUntil returns when the call is answered if it still waits.

@@ -2,11 +2,12 @@ package gateway
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/internal/mcpserver"
+	"github.com/mcpactor/mcpactor/internal/results"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/toolset"
 )
@@ -23,22 +25,23 @@ import (
 // kind is a kind of things that a server lists.
 type kind struct {
 	items   string // the member of the result
+	key     string // the member of a thing that names it: nobody could ask for a thing without it
 	changed string // the notification
 	command func(messages.Header) messages.Operation
 }
 
 // kinds are the kinds by the method that lists them.
 var kinds = map[string]kind{
-	"tools/list": {"tools", "notifications/tools/list_changed", func(h messages.Header) messages.Operation {
+	"tools/list": {"tools", "name", "notifications/tools/list_changed", func(h messages.Header) messages.Operation {
 		return &messages.ListTools{Header: h, Shared: true}
 	}},
-	"prompts/list": {"prompts", "notifications/prompts/list_changed", func(h messages.Header) messages.Operation {
+	"prompts/list": {"prompts", "name", "notifications/prompts/list_changed", func(h messages.Header) messages.Operation {
 		return &messages.ListPrompts{Header: h, Shared: true}
 	}},
-	"resources/list": {"resources", "notifications/resources/list_changed", func(h messages.Header) messages.Operation {
+	"resources/list": {"resources", "uri", "notifications/resources/list_changed", func(h messages.Header) messages.Operation {
 		return &messages.ListResources{Header: h, Shared: true}
 	}},
-	"resources/templates/list": {"resourceTemplates", "notifications/resources/list_changed", func(h messages.Header) messages.Operation {
+	"resources/templates/list": {"resourceTemplates", "uriTemplate", "notifications/resources/list_changed", func(h messages.Header) messages.Operation {
 		return &messages.ListResourceTemplates{Header: h, Shared: true}
 	}},
 }
@@ -219,7 +222,7 @@ func (s *served) fetch(ctx context.Context, l *list) (*listed, error) {
 	var said *jsonrpc.Error
 	if errors.As(err, &said) && said.Code == jsonrpc.CodeMethodNotFound { // it has no such things
 		s.silence().end()
-		return s.newListed(l, mcpserver.Object{}, nil), nil
+		return s.newListed(l, mcpserver.Object{}, nil, nil)
 	}
 	if err != nil {
 		return nil, err
@@ -253,34 +256,62 @@ func (s *served) fetch(ctx context.Context, l *list) (*listed, error) {
 			server, _ = mcpserver.Encode(listing.Server)
 		}
 	}
-	known := s.newListed(l, mcpserver.ObjectOf(raw), server)
-	known.remarks = receipt.Remarks()
-	return known, nil
+	return s.newListed(l, mcpserver.ObjectOf(raw), server, receipt.Remarks())
 }
 
-// newListed reads the result of a list: the tools that pass the filters, and tools and prompts with their names for clients.
-func (s *served) newListed(of *list, result mcpserver.Object, server json.RawMessage) *listed {
-	l := &listed{server: server, rest: result.Without(of.items, "nextCursor")}
-	var all []json.RawMessage
-	json.Unmarshal(result[of.items], &all) //nolint:errcheck // then there are none
+// newListed reads the result of a list: the tools that pass the filters, and tools and prompts with their names for clients. What is
+// odd has become what the remarks say of it: some clients refuse a whole list, and so the things of all servers, for one member.
+func (s *served) newListed(of *list, result mcpserver.Object, server json.RawMessage, remarks []string) (*listed, error) {
+	l := &listed{server: server, rest: result.Without(of.items, "nextCursor"), remarks: remarks}
+	things, ok := results.Elements(of.method, of.items, result[of.items])
+	if !ok {
+		return nil, fmt.Errorf("the list of %s that the server has sent cannot be read", of.items)
+	}
+	isMerged := s.c.g.cfg.Prefixed
 	var sums []string
-	for _, raw := range all {
+	for _, raw := range things {
 		one := mcpserver.ObjectOf(raw)
-		name := cmp.Or(one.Text("uri"), one.Text("uriTemplate"), one.Text("name"))
+		name := one.Text(of.key)
+		if name == "" {
+			l.remarks = append(l.remarks, fmt.Sprintf("one of the %s has no %s, and was left out", of.items, of.key))
+			continue
+		}
 		if of.items == "tools" && !s.tools.Wants(name) {
 			continue
 		}
 		it := item{name: name, public: name, raw: raw, readsOnly: string(mcpserver.ObjectOf(one["annotations"])["readOnlyHint"]) == "true"}
-		if s.c.g.cfg.Prefixed && (of.items == "tools" || of.items == "prompts") {
+		if isMerged && of.key == "name" {
 			it.public = toolset.SafeName(s.name, name)
-			it.raw, _ = mcpserver.Encode(one.With("name", it.public))
+			one.With("name", it.public)
+		}
+		if isMerged {
+			l.remarks = append(l.remarks, conform(of.items, name, one)...)
+			it.raw, _ = mcpserver.Encode(one)
 		}
 		l.items = append(l.items, it)
 		sums = append(sums, string(canonical(it.raw)))
 	}
 	slices.Sort(sums)
 	l.digest = sha256.Sum256([]byte(strings.Join(sums, "\n")))
-	return l
+	return l, nil
+}
+
+// conform changes what an SDK decodes, but for which the schema of the protocol has no place: null, and a tool's schema that is not one of an
+// object. It returns remarks.
+func conform(items, name string, one mcpserver.Object) (remarks []string) {
+	maps.DeleteFunc(one, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
+	if items != "tools" {
+		return nil
+	}
+	if its := mcpserver.ObjectOf(one["inputSchema"]); its.Text("type") != "object" {
+		one.With("inputSchema", its.With("type", "object"))
+		remarks = append(remarks, fmt.Sprintf("tools (%.100q).inputSchema is not that of an object, and was made one", name))
+	}
+	if its := one["outputSchema"]; its != nil && mcpserver.ObjectOf(its).Text("type") != "object" {
+		delete(one, "outputSchema")
+		remarks = append(remarks, fmt.Sprintf("tools (%.100q).outputSchema is not that of an object, and was left out", name))
+	}
+	return remarks
 }
 
 // canonical returns JSON in the one form of all texts that say the same.

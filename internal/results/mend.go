@@ -195,9 +195,19 @@ func fieldsOfJSON(of reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// list returns a list whose elements can be decoded into a type, without those that cannot be. Some elements may stand alone.
-// When enough elements were mended, the others that cannot be decoded as they are count as odd together.
+// list returns a list whose elements can be decoded into a type.
 func (m *mender) list(at string, raw json.RawMessage, of reflect.Type) (json.RawMessage, bool) {
+	elements, ok := m.elements(at, raw, of)
+	if !ok {
+		return nil, false
+	}
+	mended, err := json.Marshal(elements)
+	return mended, err == nil
+}
+
+// elements returns the elements of a list that can be decoded into a type, without those that cannot be. Some elements may stand
+// alone. When enough elements were mended, the others that cannot be decoded as they are count as odd together.
+func (m *mender) elements(at string, raw json.RawMessage, of reflect.Type) (fitting []json.RawMessage, ok bool) {
 	key := keys[of]
 	if of.Kind() == reflect.Pointer {
 		key = keys[of.Elem()]
@@ -209,7 +219,8 @@ func (m *mender) list(at string, raw json.RawMessage, of reflect.Type) (json.Raw
 			return nil, false
 		}
 	}
-	fitting, rest := make([]json.RawMessage, 0, len(list)), 0
+	rest := 0
+	fitting = make([]json.RawMessage, 0, len(list))
 	for i, one := range list {
 		if isUsual(one, of) {
 			fitting = append(fitting, one)
@@ -236,8 +247,7 @@ func (m *mender) list(at string, raw json.RawMessage, of reflect.Type) (json.Raw
 	if rest > 0 && of == reflect.TypeFor[*content]() {
 		fitting = append(fitting, fmt.Appendf(nil, `{"type":"text","text":"[%d more contents that cannot be read]"}`, rest))
 	}
-	mended, err := json.Marshal(fitting)
-	return mended, err == nil
+	return fitting, true
 }
 
 // oneOf returns a list that has a value as its only element. An empty object is an empty list: some languages do not

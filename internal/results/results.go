@@ -86,6 +86,16 @@ func Decode(method string, raw []byte) (result mcp.Result, odd []string, err err
 	return result, odd, nil
 }
 
+// Elements returns the things in a list that is the result of a request with this method, as JSON: each as it came, unless [Decode]
+// mends it, and without those that Decode leaves out. items is the member that has them. ok is false if it cannot be read.
+func Elements(method, items string, list json.RawMessage) (things []json.RawMessage, ok bool) {
+	if list == nil || string(list) == "null" {
+		return nil, true
+	}
+	m := mender{left: maxMended}
+	return m.elements(items, list, fieldsOfJSON(decoders[method].wire)[items].Elem())
+}
+
 // isPlain reports whether a result has nothing but texts and data, as most have, and so no number.
 func isPlain(result mcp.Result) bool {
 	r, is := result.(*mcp.CallToolResult)

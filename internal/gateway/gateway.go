@@ -75,7 +75,7 @@ type Gateway struct {
 	sup    *supervisor.Supervisor
 	do     *supervisor.Client
 
-	silences map[string]*silence // by server
+	places map[string]*place // by server, without those that are in another place for each client
 
 	life    context.Context // ends with Stop
 	end     context.CancelFunc
@@ -85,18 +85,19 @@ type Gateway struct {
 
 	mu      sync.Mutex
 	clients map[string]*client // by their scopes
-	down    map[string]error   // why servers are down whose lists were waited for in vain
 }
 
 // Start starts a gateway. The caller stops it.
 func Start(system *actor.ActorSystem, cfg Config) (*Gateway, error) {
 	g := &Gateway{
-		cfg: cfg, log: cfg.Supervisor.Logger, system: system, silences: map[string]*silence{},
-		clients: map[string]*client{}, down: map[string]error{},
+		cfg: cfg, log: cfg.Supervisor.Logger, system: system, places: map[string]*place{},
+		clients: map[string]*client{},
 	}
 	g.life, g.end = context.WithCancel(context.Background())
-	for _, srv := range cfg.Supervisor.Servers {
-		g.silences[srv.Name] = newSilence(cfg.Lists, srv)
+	for i, srv := range cfg.Supervisor.Servers {
+		if srv.PerKey == nil || cfg.Tools[i].Scope != "" {
+			g.places[srv.Name] = newPlace(cfg.Lists, srv)
+		}
 	}
 	s := cfg.Supervisor
 	s.Servers = slices.Clone(s.Servers)
@@ -289,20 +290,6 @@ func (g *Gateway) everybody() []*client {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Collect(maps.Values(g.clients))
-}
-
-// noteDown notes why a server is down, or that it is not.
-func (g *Gateway) noteDown(server string, cause error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.down[server] = cause
-}
-
-// downOf returns why a server is down, or nil.
-func (g *Gateway) downOf(server string) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.down[server]
 }
 
 // onLogin fetches the lists that could not be fetched without a login.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/tests/faults"
 	"github.com/mcpactor/mcpactor/toolset"
 )
@@ -284,6 +286,61 @@ func TestNothingOfOneClientReachesAnother(t *testing.T) {
 				e.Close()
 				one.read.Wait()
 				two.read.Wait()
+			})
+		})
+	}
+}
+
+// apart sends what is for the path of one client to a server of its own, and all else to another server.
+type apart struct{ one, others *faults.Server }
+
+func (a *apart) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "/alice") {
+		return a.one.RoundTrip(r)
+	}
+	return a.others.RoundTrip(r)
+}
+
+// What one client learns of the place where it reaches a server concerns no client that reaches the server elsewhere: neither that it is
+// down, and why, nor that it was silent.
+func TestClientsWithPlacesOfTheirOwnLearnNothingFromEachOther(t *testing.T) {
+	for name, fault := range map[string]func() faults.Fault{
+		"down": func() faults.Fault {
+			return faults.Refuse(http.StatusServiceUnavailable, "the account of alice is locked")
+		},
+		"silent": faults.Hang,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
+				one, others, end := twoServers()
+				defer end()
+				one.Inject("initialize", fault())
+				others.Inject("initialize", faults.Delay(3*time.Second))
+				srv := remote("s", others)
+				srv.HTTPClient = &http.Client{Transport: &apart{one, others}}
+				first := ""
+				srv.PerKey = func(_ context.Context, key messages.Key) (mcpbridge.Server, error) {
+					its := srv
+					if first = cmp.Or(first, key.Scope); key.Scope == first {
+						its.URL += "/alice"
+					}
+					return its, nil
+				}
+				cfg := Config{Wait: 5 * time.Second, Tools: []toolset.Server{{Name: "s"}}}
+				cfg.Supervisor.Servers = []mcpbridge.Server{srv}
+				w := worldOf(t, cfg)
+				w.silent = map[string]int{"silent": 1}[name]
+				defer w.stop()
+				alice, bob := w.raw(), w.raw()
+				alice.opens()
+				_, answer := alice.lists("tools/list")
+				require.NotNil(t, answer.Error)
+				took, said := bob.opens()
+				require.Equal(t, 3*time.Second, took)
+				require.Contains(t, said, `"name":"faults"`)
+				_, answer = bob.lists("tools/list")
+				require.Nil(t, answer.Error)
 			})
 		})
 	}

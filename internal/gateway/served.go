@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/mcpserver"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/toolset"
 )
@@ -19,6 +20,7 @@ type served struct {
 	c     *client
 	name  string
 	tools toolset.Server // the filters
+	place *place
 	lists map[string]*list
 
 	fetching     context.Context // of lists: ends when the client has left
@@ -33,7 +35,10 @@ type served struct {
 }
 
 func newServed(c *client, tools toolset.Server) *served {
-	s := &served{c: c, name: tools.Name, tools: tools, lists: map[string]*list{}}
+	s := &served{c: c, name: tools.Name, tools: tools, place: c.g.places[tools.Name], lists: map[string]*list{}}
+	if s.place == nil {
+		s.place = newPlace(nil, mcpbridge.Server{Name: s.name}) // the store is of no use: no other client has this scope
+	}
 	s.fetching, s.stopFetching = context.WithCancel(c.g.life)
 	first := make(chan struct{})
 	close(first)
@@ -61,9 +66,6 @@ func (s *served) isShared() bool { return s.tools.Scope != "" }
 func (s *served) key() messages.Key {
 	return messages.Key{Server: s.name, Scope: cmp.Or(s.tools.Scope, s.c.scope)}
 }
-
-// silence returns what is remembered of the server when it has not answered.
-func (s *served) silence() *silence { return s.c.g.silences[s.name] }
 
 // header returns the header of an operation for the client.
 func (s *served) header(patience time.Duration) messages.Header {

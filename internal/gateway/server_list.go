@@ -199,7 +199,7 @@ func (l *list) fetch() {
 		l.end()
 		l.mu.Unlock()
 		l.of.noteSilent(false) // after the end: see await
-		l.of.c.g.noteDown(l.of.name, nil)
+		l.of.place.noteDown(nil)
 		if changed {
 			l.of.c.Notify(l.changed, nil, nil)
 		}
@@ -221,14 +221,14 @@ func (s *served) fetch(ctx context.Context, l *list) (*listed, error) {
 	reply, err := s.c.g.do.Do(ctx, l.command(h))
 	var said *jsonrpc.Error
 	if errors.As(err, &said) && said.Code == jsonrpc.CodeMethodNotFound { // it has no such things
-		s.silence().end()
+		s.place.end()
 		return s.newListed(l, mcpserver.Object{}, nil, nil)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if reply.(messages.Result).GetReceipt().Generation != 0 { // it is not from the catalogue
-		s.silence().end()
+		s.place.end()
 	}
 	var listing *messages.Listing
 	var result any

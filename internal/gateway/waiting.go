@@ -70,10 +70,10 @@ func (c *client) meet(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, s := range c.servers {
 		all.Go(func() {
-			err := s.meet(ctx, firstWait(len(c.servers), c.g.cfg.Wait, s.silence().was()))
+			err := s.meet(ctx, firstWait(len(c.servers), c.g.cfg.Wait, s.place.was()))
 			isPatient := time.Since(began) > listPatience // or else it has not left because of the server
 			if errors.Is(err, errSilent) || errors.Is(err, errSlow) || errors.Is(err, errGone) && isPatient {
-				s.silence().note()
+				s.place.note()
 			}
 		})
 	}
@@ -112,7 +112,7 @@ func (s *served) await(ctx context.Context, ended chan struct{}, w waiting) erro
 	s.mu.Lock()
 	silent := s.silent
 	s.mu.Unlock()
-	if s.c.g.downOf(s.name) != nil {
+	if s.place.down() != nil {
 		if cause, _ := s.look(ctx); cause != nil {
 			return cause
 		}
@@ -174,9 +174,9 @@ func (s *served) look(ctx context.Context) (cause error, answered bool) {
 	defer cancel()
 	if status := s.check(ctx); status != nil {
 		if status.Cause != "" {
-			s.c.g.noteDown(s.name, errors.New(status.Cause))
+			s.place.noteDown(errors.New(status.Cause))
 		}
 		answered = status.State == messages.StateReady || status.State == "" && status.Health == messages.HealthUp // on the session of another client
 	}
-	return s.c.g.downOf(s.name), answered
+	return s.place.down(), answered
 }

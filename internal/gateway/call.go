@@ -101,12 +101,14 @@ func (c *client) requestOf(operation string) json.RawMessage {
 	return nil
 }
 
-// metaOf returns the _meta of parameters for a server, whose progress has a token of its own.
+// metaOf returns the _meta of parameters for a server, whose progress has a token of its own. Its values keep their text: decoded, a number
+// could become another one.
 func metaOf(params mcpserver.Object) (meta mcp.Meta) {
-	json.Unmarshal(params["_meta"], &meta) //nolint:errcheck // a server need not see it then
-	delete(meta, "progressToken")
-	if len(meta) == 0 {
-		return nil
+	for name, value := range mcpserver.ObjectOf(params["_meta"]).Without("progressToken") {
+		if meta == nil {
+			meta = mcp.Meta{}
+		}
+		meta[name] = value
 	}
 	return meta
 }
@@ -186,23 +188,9 @@ func (c *client) getPrompt(r *mcpserver.Request, params mcpserver.Object) (any, 
 		return nil, mcpserver.Invalid(fmt.Sprintf("unknown prompt %q", public))
 	}
 	get := &mcp.GetPromptParams{Meta: metaOf(params), Name: name}
-	if err := argumentsOf(params, &get.Arguments); err != nil {
-		return nil, err
-	}
-	return verbatim(c.run(r, s, params.Without("name", "arguments", "_meta"), func(h messages.Header) messages.Operation {
+	return verbatim(c.run(r, s, params.Without("name", "_meta"), func(h messages.Header) messages.Operation {
 		return &messages.GetPrompt{Header: h, Params: get}
 	}))
-}
-
-// argumentsOf reads the arguments of a prompt.
-func argumentsOf(params mcpserver.Object, into *map[string]string) error {
-	if params["arguments"] == nil {
-		return nil
-	}
-	if err := json.Unmarshal(params["arguments"], into); err != nil {
-		return mcpserver.Invalid("arguments: " + err.Error())
-	}
-	return nil
 }
 
 func (c *client) readResource(r *mcpserver.Request, params mcpserver.Object) (any, error) {
@@ -284,7 +272,8 @@ func (g *Gateway) isWatched(uri, server string) bool {
 
 func (c *client) complete(r *mcpserver.Request, params mcpserver.Object) (any, error) {
 	var complete mcp.CompleteParams
-	if err := json.Unmarshal(r.Params, &complete); err != nil || complete.Ref == nil {
+	said, _ := mcpserver.Encode(params.Without("_meta"))
+	if json.Unmarshal(said, &complete) != nil || complete.Ref == nil {
 		return nil, mcpserver.Invalid("ref: is missing or malformed")
 	}
 	var s *served

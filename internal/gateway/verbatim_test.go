@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/tests/oddtest"
 )
 
 // rawServer is a server without an SDK. During a call it sends what no SDK knows, and the result of the call is the answer to
@@ -187,5 +189,45 @@ func sayOfThemselves(t *testing.T, s *rawServer) {
 			require.JSONEq(t, `{"protocolVersion":"2025-06-18","capabilities":{"sampling":{"later":1},"tasks":{"x":[]}},`+
 				`"clientInfo":{"name":"raw","version":"1","later":2},"later":3}`, <-s.told)
 		})
+	}
+}
+
+// What a client sends reaches the server as it is: the numbers in its _meta, and arguments that have another type than the protocol says.
+func TestWhatAClientSendsGoesThroughAsItIs(t *testing.T) {
+	var s oddtest.Server
+	arrived := make(chan *mcpserver.Message, 100)
+	remote := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		m := new(mcpserver.Message)
+		if json.Unmarshal(body, m) == nil {
+			arrived <- m
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		s.ServeHTTP(w, r)
+	}))
+	defer remote.Close()
+	w := newWorld(t, nil, mcpbridge.Server{Name: "s", URL: remote.URL + "/mcp"})
+	defer w.stop()
+	r := w.raw()
+	r.open()
+	const meta = `{"n":9007199254740993,"f":1.0,"large":1e400,"inside":[{"n":-0}],"text":"a"}`
+	for method, params := range map[string]string{
+		"tools/call":          `"name":"first","arguments":{"n":9007199254740993,"f":1.0}`,
+		"prompts/get":         `"name":"m00","arguments":{"n":9007199254740993,"f":1.0,"text":"a"}`,
+		"resources/read":      `"uri":"m00"`,
+		"completion/complete": `"ref":{"type":"ref/prompt","name":"m00"},"argument":{"name":"a","value":"v"}`,
+	} {
+		answer := r.ask(`{"jsonrpc":"2.0","id":"`+method+`","method":"`+method+`","params":{`+params+`,"_meta":`+meta+`}}`, `"`+method+`"`)
+		require.Nil(t, answer.Error, method)
+		m := <-arrived
+		for m.Method != method {
+			m = <-arrived
+		}
+		its := members(string(m.Params))
+		gotMeta := members(its["_meta"])
+		delete(gotMeta, "progressToken")
+		delete(its, "_meta")
+		require.Equal(t, members(meta), gotMeta, method)
+		require.Equal(t, members("{"+params+"}"), its, method)
 	}
 }

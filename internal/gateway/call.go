@@ -19,10 +19,10 @@ import (
 
 // run runs an operation for a request, whose further parameters are extra.
 func (c *client) run(r *mcpserver.Request, s *served, extra map[string]json.RawMessage, command func(messages.Header) messages.Operation) (messages.Result, error) {
-	before, sent := s.turn(r)
+	before, sent, level := s.turn()
+	r.Pass()
 	defer sent()
 	h := s.header(patience)
-	s.applyLevel(r.Context, h)
 	h.Extra, h.Quiet = extra, c.g.cfg.Quiet
 	c.mu.Lock()
 	c.operations[h.ID] = r
@@ -42,6 +42,7 @@ func (c *client) run(r *mcpserver.Request, s *served, extra map[string]json.RawM
 	began := time.Now()
 	select {
 	case <-before:
+		s.applyLevel(r.Context, h, level)
 	case <-ctx.Done():
 	}
 	reply, err := c.g.do.Do(ctx, command(h))
@@ -55,19 +56,21 @@ func (c *client) run(r *mcpserver.Request, s *served, extra map[string]json.RawM
 	return reply.(messages.Result), nil
 }
 
-// turn puts a request into the order of those of the client for the server, and lets the next request pass. before is closed when those before
-// are sent. The request calls sent when it is sent too, or never will be.
+// turn puts a request into the order of those of the client for the server. before is closed when those before are sent. The request calls sent
+// when it is sent too, or never will be. Then level is the level of log messages. The next request may pass afterwards.
 //
 // A client that writes requests into the pipe of a server knows their order. So requests of a client that come over stdio, or in one batch, are
 // sent to a server in that order: each waits until the one before has left. They use one session, and none could be sent earlier than
 // the one before. No other order is kept: neither across servers, nor of requests in several POSTs, nor of one whose server is not known before a
 // list has come. A server over HTTP may take in another order what was sent in this one.
-func (s *served) turn(r *mcpserver.Request) (before <-chan struct{}, sent func()) {
-	defer r.Pass()
+func (s *served) turn() (before <-chan struct{}, sent func(), level string) {
 	own := make(chan struct{})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, s.last = s.last, own
+	s.c.mu.Lock()
+	level = s.c.record.LogLevel
+	s.c.mu.Unlock()
 	return before, sync.OnceFunc(func() {
 		select {
 		case <-before:
@@ -78,7 +81,7 @@ func (s *served) turn(r *mcpserver.Request) (before <-chan struct{}, sent func()
 				close(own)
 			}()
 		}
-	})
+	}), level
 }
 
 // isStarting reports whether a call has failed, and has not run, because the server takes long to start.

@@ -85,7 +85,42 @@ func TestCallsKeepTheirOrderWhileTheServerStarts(t *testing.T) {
 	require.Equal(t, want, strings.Fields(string(data)))
 }
 
-// orderly is the value of processVar for a process that notes the argument n of each call, in the order in which they come.
+// A level of log messages holds for the calls that come after it, and for none before.
+func TestLogLevelReachesTheServerInOrder(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	lists, file := &resume.Memory{}, filepath.Join(t.TempDir(), "calls")
+	open := func() *raw {
+		w := newWorld(t, lists, mcpbridge.Server{Name: "s", Command: self, Env: map[string]string{processVar: orderly, fileVar: file, "GORACE": "atexit_sleep_ms=0"}})
+		t.Cleanup(w.stop)
+		r := w.raw()
+		r.open()
+		return r
+	}
+	open()
+	require.NoError(t, os.WriteFile(file+startSuffix, []byte("300ms"), 0o600)) // the first calls wait
+	r := open()
+	var want []string
+	for round := range 5 {
+		var lines []string
+		for i, level := range []string{"debug", "info", "error", "alert"} {
+			id := strconv.Itoa(10*round + i)
+			lines = append(lines, `{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"call","arguments":{"n":`+id+`}}}`,
+				`{"jsonrpc":"2.0","id":"`+id+`","method":"logging/setLevel","params":{"level":"`+level+`"}}`)
+			want = append(want, id, `"`+level+`"`)
+		}
+		r.send(strings.Join(lines, "\n"))
+		for range lines {
+			r.await(func(m *mcpserver.Message) bool { return m.ID != nil && m.Result != nil })
+		}
+	}
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, want, strings.Fields(string(data)))
+}
+
+// orderly is the value of processVar for a process that notes the argument n of each call, and the level of log messages, in the order in
+// which they come.
 const orderly = "orderly"
 
 // startSuffix ends the name of a file that says how long that process takes to start.
@@ -107,12 +142,14 @@ func runOrderly() {
 		result := `{}`
 		switch m.Method {
 		case "initialize":
-			result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"orderly","version":"1"}}`
+			result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"logging":{}},"serverInfo":{"name":"orderly","version":"1"}}`
 		case "tools/list":
 			result = `{"tools":[{"name":"call","inputSchema":{"type":"object"}}]}`
 		case "tools/call":
 			fmt.Fprintln(file, string(mcpserver.ObjectOf(mcpserver.ObjectOf(m.Params)["arguments"])["n"]))
 			result = `{"content":[]}`
+		case "logging/setLevel":
+			fmt.Fprintln(file, string(mcpserver.ObjectOf(m.Params)["level"]))
 		}
 		if m.ID != nil {
 			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, result)

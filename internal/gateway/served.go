@@ -26,8 +26,6 @@ type served struct {
 	fetching     context.Context // of lists: ends when the client has left
 	stopFetching context.CancelFunc
 
-	leveling sync.Mutex // while the log level is set
-
 	mu     sync.Mutex
 	last   <-chan struct{} // closed when the last request is sent
 	level  string          // of its log messages, or "" if none was set

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -24,7 +25,7 @@ func noMethod(method string) error {
 // levels are the levels of log messages.
 var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 
-// setLevel sets the level of log messages.
+// setLevel sets the level of log messages, for the requests that come after it.
 func (c *client) setLevel(r *mcpserver.Request, params mcpserver.Object) (any, error) {
 	level := params.Text("level")
 	if !slices.Contains(levels, level) {
@@ -35,27 +36,32 @@ func (c *client) setLevel(r *mcpserver.Request, params mcpserver.Object) (any, e
 		k.LogLevel = level
 		return changed
 	})
+	var all sync.WaitGroup
+	for _, s := range c.servers {
+		before, sent, level := s.turn()
+		all.Go(func() {
+			defer sent()
+			select {
+			case <-before:
+			case <-r.Context.Done():
+			}
+			if s.isOpen(r.Context) {
+				s.applyLevel(r.Context, s.header(patience), level)
+			}
+		})
+	}
 	r.Pass()
 	c.keep()
-	for _, s := range c.servers {
-		if s.isOpen(r.Context) {
-			s.applyLevel(r.Context, s.header(patience))
-		}
-	}
+	all.Wait()
 	return struct{}{}, nil
 }
 
 // applyLevel sets the level that the client has set on its session, unless it is set: the library sets it again when it
-// opens the session again. Operations that come meanwhile wait, so that the first one may log.
-func (s *served) applyLevel(ctx context.Context, h messages.Header) {
-	s.c.mu.Lock()
-	level := s.c.record.LogLevel
-	s.c.mu.Unlock()
+// opens the session again. It is called in the turn of a request, so that the request may log.
+func (s *served) applyLevel(ctx context.Context, h messages.Header, level string) {
 	if level == "" {
 		return
 	}
-	s.leveling.Lock()
-	defer s.leveling.Unlock()
 	s.mu.Lock()
 	set := s.level == level
 	s.mu.Unlock()

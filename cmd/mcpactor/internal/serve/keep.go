@@ -26,13 +26,15 @@ func (cmd *Serve) keep(p *cli.Program, cfg *gateway.Config) (closeStore func() e
 		}
 		return nothing, nil
 	}
-	cfg.Lists = &gateway.ListStore{Folder: filepath.Join(cache, "mcpactor", "lists")}
+	lists := filepath.Join(cache, "mcpactor", "lists")
+	os.Chmod(lists, 0o700) //nolint:errcheck // it may not be there yet
+	cfg.Lists = &gateway.ListStore{Folder: lists}
 	cfg.Sessions = &resume.Memory{} // they end with the client, and so with the process
 	if cmd.Listen == "" || strings.HasSuffix(cmd.Listen, ":0") {
 		return nothing, nil
 	}
 	folder := filepath.Join(cache, "mcpactor", "listen", gateway.Plain(cmd.Listen))
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	if err := errors.Join(os.MkdirAll(folder, 0o700), os.Chmod(folder, 0o700)); err != nil { // it may be there, for all to read
 		p.Errorf(warning, err)
 		return nothing, nil
 	}

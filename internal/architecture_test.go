@@ -154,7 +154,7 @@ var imports = []struct{ of, may string }{
 	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/caller internal/exact internal/guard internal/nearest internal/relay internal/schemas internal/storelimit internal/tracecontext internal/visible"},
 	{"config", "mcpbridge messages supervisor toolset internal/loopback internal/nearest internal/wellformed"},
 
-	{"internal/gateway", "mcpbridge messages resume supervisor toolset internal/caller internal/mcpserver"},
+	{"internal/gateway", "mcpbridge messages resume supervisor toolset internal/caller internal/mcpserver internal/results"},
 
 	// The rooms of the command mcpactor.
 	{"cmd/internal/cli", "supervisor supervisor/debug supervisor/health"},

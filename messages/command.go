@@ -114,8 +114,7 @@ type Header struct {
 	// passes on the requests of another client. Those that the parameters have as well are ignored, and
 	// with protocol 2026-07-28 all are. Read-only once sent.
 	Extra map[string]json.RawMessage
-	// Verbatim asks for the result as the server has sent it, in [Receipt.Verbatim]. Then a result with
-	// parts that the SDK does not know is no failure.
+	// Verbatim asks for the result as the server has sent it, in [Receipt.Verbatim].
 	Verbatim bool
 }
 

@@ -92,7 +92,8 @@ func TestUnknownFieldsArePassedOn(t *testing.T) {
 func TestPagesOfAListAreOneVerbatimResult(t *testing.T) {
 	overModern(t, map[string]string{
 		"tools/list":                `{"tools":[{"name":"a","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}}],"nextCursor":"2"}`,
-		`tools/list {"cursor":"2"}`: `{"tools":[{"name":"b","inputSchema":{"type":"object"},"later":1}],"_meta":{"k":"v"}}`,
+		`tools/list {"cursor":"2"}`: `{"nextCursor":"3"}`,
+		`tools/list {"cursor":"3"}`: `{"tools":[{"name":"b","inputSchema":{"type":"object"},"later":1}],"_meta":{"k":"v"}}`,
 	}, func(h *harness, _ func(string) string) {
 		const want = `{"tools":[{"name":"a","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}},{"name":"b","inputSchema":{"type":"object"},"later":1}],"_meta":{"k":"v"}}`
 		for _, shared := range []bool{false, true, true} {

@@ -21,25 +21,25 @@ var results = map[string]string{
 		{"type":"resource_link","uri":"m09","name":"m10","title":"m11","description":"m12","mimeType":"m13","size":114,"icons":[{"src":"m15","mimeType":"m16","sizes":["m17"],"theme":"m18"}]},
 		{"type":"resource","resource":{"uri":"m19","mimeType":"m20","text":"m21","_meta":{"a":"m22"}}},
 		{"type":"resource","resource":{"uri":"m23","mimeType":"m24","blob":"bTI1bTI1"}}],
-		"structuredContent":{"a":["m26",{"b":127.5}]},"isError":false,"_meta":{"a":"m28"}}`,
+		"structuredContent":{"a":["m26",{"b":127.5}]},"isError":false,"_meta":{"a":"m28"},"resultType":"complete","inputRequests":{},"requestState":"m29"}`,
 	"tools/list": `{"tools":[
 		{"name":"first","title":"m01","description":"m02","inputSchema":{"type":"object","properties":{"m03":{"maximum":104.5}}},"outputSchema":{"type":"object","title":"m05"},
 			"annotations":{"title":"m06","readOnlyHint":true,"idempotentHint":true,"destructiveHint":true,"openWorldHint":true},"icons":[{"src":"m07"}],"_meta":{"a":"m08"}},
-		{"name":"second","description":"m09","inputSchema":{"type":"object"}}],"_meta":{"a":"m10"}}`,
+		{"name":"second","description":"m09","inputSchema":{"type":"object"}}],"_meta":{"a":"m10"},"resultType":"complete"}`,
 	"prompts/list": `{"prompts":[
 		{"name":"m00","title":"m01","description":"m02","arguments":[{"name":"m03","title":"m04","description":"m05","required":true},{"name":"m06"}],"icons":[{"src":"m07"}],"_meta":{"a":"m08"}},
-		{"name":"m09"}],"_meta":{"a":"m10"}}`,
+		{"name":"m09"}],"_meta":{"a":"m10"},"resultType":"complete"}`,
 	"resources/list": `{"resources":[
 		{"uri":"m00","name":"m01","title":"m02","description":"m03","mimeType":"m04","size":105,"annotations":{"audience":["m06"],"priority":0.107},"icons":[{"src":"m08"}],"_meta":{"a":"m09"}},
-		{"uri":"m10","name":"m11"}],"_meta":{"a":"m12"}}`,
+		{"uri":"m10","name":"m11"}],"_meta":{"a":"m12"},"resultType":"complete"}`,
 	"resources/templates/list": `{"resourceTemplates":[
 		{"uriTemplate":"m00","name":"m01","title":"m02","description":"m03","mimeType":"m04","annotations":{"audience":["m05"]},"icons":[{"src":"m06"}],"_meta":{"a":"m07"}},
-		{"uriTemplate":"m08","name":"m09"}],"_meta":{"a":"m10"}}`,
-	"resources/read": `{"contents":[{"uri":"m00","mimeType":"m01","text":"m02","_meta":{"a":"m03"}},{"uri":"m04","mimeType":"m05","blob":"bTA2bTA2"}],"_meta":{"a":"m07"}}`,
+		{"uriTemplate":"m08","name":"m09"}],"_meta":{"a":"m10"},"resultType":"complete"}`,
+	"resources/read": `{"contents":[{"uri":"m00","mimeType":"m01","text":"m02","_meta":{"a":"m03"}},{"uri":"m04","mimeType":"m05","blob":"bTA2bTA2"}],"_meta":{"a":"m07"},"resultType":"complete","inputRequests":{},"requestState":"m08"}`,
 	"prompts/get": `{"description":"m00","messages":[
 		{"role":"user","content":{"type":"text","text":"m01","_meta":{"a":"m02"}}},
-		{"role":"assistant","content":{"type":"image","data":"bTAzbTAz","mimeType":"m04"}}],"_meta":{"a":"m05"}}`,
-	"completion/complete": `{"completion":{"values":["m00","m01"],"total":102,"hasMore":true},"_meta":{"a":"m03"}}`,
+		{"role":"assistant","content":{"type":"image","data":"bTAzbTAz","mimeType":"m04"}}],"_meta":{"a":"m05"},"resultType":"complete","inputRequests":{},"requestState":"m06"}`,
+	"completion/complete": `{"completion":{"values":["m00","m01"],"total":102,"hasMore":true},"_meta":{"a":"m03"},"resultType":"complete"}`,
 }
 
 // values are of each kind of JSON value.
@@ -106,9 +106,16 @@ func (o Odd) IsShown(result string, remarks []string) bool {
 	return strings.Contains(result, o.Value)
 }
 
-// IsNoList reports whether the odd value stands in place of the list that was asked for.
-func (o Odd) IsNoList() bool {
+// IsFatal reports whether the result is lost: the odd value stands in place of the list that was asked for, or of a member that decides
+// what becomes of the request.
+func (o Odd) IsFatal() bool {
 	switch o.Path {
+	case "resultType":
+		return o.Value != `null` && o.Value != `""`
+	case "requestState":
+		return o.Value != `null` && o.Value[0] != '"'
+	case "inputRequests":
+		return o.Value != `null` && o.Value != `{}`
 	case "tools", "prompts", "resources", "resourceTemplates", "contents", "messages":
 		return o.Value != "null" && o.Value != "{}" && o.Value[0] != '['
 	}
@@ -205,7 +212,7 @@ func with(value any, at []any, other any) any {
 func leaves(value any, all []string) []string {
 	switch v := value.(type) {
 	case string:
-		if v != "object" && v != "text" && v != "image" && v != "audio" && v != "resource" {
+		if v != "complete" && v != "object" && v != "text" && v != "image" && v != "audio" && v != "resource" {
 			all = append(all, v)
 		}
 	case float64:

@@ -32,9 +32,6 @@ func isVerbatim(op messages.Operation, method string) bool {
 func decoded(ex *wire.Exchange, method string, raw json.RawMessage, verbatim bool) (mcp.Result, error) {
 	result, odd, err := results.Decode(method, raw)
 	if verbatim {
-		if err != nil && json.Valid(raw) { // it has parts that the SDK does not know
-			result, odd, err = results.Decode(method, []byte("{}"))
-		}
 		ex.Keep(raw)
 	}
 	ex.NoteOdd(odd)
@@ -131,7 +128,8 @@ func verbatim(op messages.Operation, raw []json.RawMessage) json.RawMessage {
 	object, all := map[string]json.RawMessage{}, []json.RawMessage{}
 	for _, page := range raw {
 		var list []json.RawMessage
-		if json.Unmarshal(page, &object) != nil || json.Unmarshal(object[items], &list) != nil {
+		object[items] = nil // that of the page before
+		if json.Unmarshal(page, &object) != nil || object[items] != nil && json.Unmarshal(object[items], &list) != nil {
 			return nil
 		}
 		all = append(all, list...)

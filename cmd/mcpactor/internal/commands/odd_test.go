@@ -23,18 +23,28 @@ func oddFile(t *testing.T, s *oddtest.Server) (path string) {
 }
 
 func TestCallPassesOnWhatIsOdd(t *testing.T) {
-	for _, odd := range oddtest.Some("tools/call", 12, 3) {
+	failed := `{"content":[{"type":"text","text":"boom"}],"isError":true,"resultType":5}`
+	for _, odd := range append(oddtest.Some("tools/call", 12, 3), oddtest.Odd{Method: "tools/call", Path: "resultType", Value: "5", Result: failed}) {
 		s := new(oddtest.Server)
 		s.Set(odd.Method, odd.Result)
 		var out, words, log strings.Builder
 		path := oddFile(t, s)
-		isError := strings.HasPrefix(odd.Path, "isError") && strings.Contains(odd.Value, "true")
+		want := 0
+		switch {
+		case odd.IsFatal():
+			want = exitMayHaveRun
+		case strings.HasPrefix(odd.Path, "isError") && strings.Contains(odd.Value, "true"):
+			want = exitToolError
+		}
 		for _, args := range [][]string{{"call", "--config", path, "--json", "s", "first"}, {"call", "--config", path, "s", "first"}} {
 			to := &out
 			if len(args) == 5 {
 				to = &words
 			}
-			require.Equal(t, map[bool]int{true: exitToolError}[isError], run(args, nil, to, &log), "%s: %s", odd.Name, log.String())
+			require.Equal(t, want, run(args, nil, to, &log), "%s: %s", odd.Name, log.String())
+		}
+		if odd.IsFatal() {
+			continue
 		}
 		require.Equal(t, odd.Result+"\n", out.String())
 		require.NotContains(t, log.String(), "may have run")

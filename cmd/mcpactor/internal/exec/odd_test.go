@@ -25,12 +25,20 @@ func TestExecPassesOnWhatIsOdd(t *testing.T) {
 	for i := 1; i < len(calls); i++ {
 		in += fmt.Sprintf(`{"id":%d,"server":"s","tool":"first"}`+"\n", i)
 	}
-	require.Zero(t, run([]string{"exec", "--config", path}, strings.NewReader(in), &out, &log), "%s", &out)
+	require.Equal(t, 1, run([]string{"exec", "--config", path}, strings.NewReader(in), &out, &log), "%s", &out)
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	require.Len(t, lines, len(calls))
 	for i, line := range lines {
-		var answer struct{ Result json.RawMessage }
+		var answer struct {
+			OK     bool
+			Result json.RawMessage
+		}
 		require.NoError(t, json.Unmarshal([]byte(line), &answer))
+		require.Equal(t, !calls[i].IsFatal(), answer.OK, line)
+		if calls[i].IsFatal() {
+			require.Contains(t, line, `"protocol"`)
+			continue
+		}
 		require.Equal(t, calls[i].Result, string(answer.Result), calls[i].Name)
 	}
 }

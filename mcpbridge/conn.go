@@ -37,6 +37,9 @@ type Info struct {
 	// Verbatim is the result of initialize as the server has sent it, if Verbatim of the server's configuration is set, or
 	// nil: a session that was resumed has none, and neither has one with a protocol after 2025-11-25. Read-only.
 	Verbatim json.RawMessage
+	// Odd names the parts of what the server said about itself that are not what MCP allows, and what became of each, as in
+	// [messages.Receipt]. A session that was resumed has none. Read-only.
+	Odd []string
 	// Stateless is true over HTTP without a session id: such a session cannot expire.
 	Stateless bool
 	// Attached is true if the session of [DialRequest.Resume] was resumed.

@@ -54,7 +54,9 @@ func withOdd(t *testing.T, of func(url string) mcpbridge.Server, scenario func(s
 func oddOverHTTP(url string) mcpbridge.Server { return mcpbridge.Server{Name: "s", URL: url + "/mcp"} }
 
 // oddOperation returns an operation with a method.
-func oddOperation(method string) messages.Operation { return oddOperationOf(messages.To("s", "x"), method) }
+func oddOperation(method string) messages.Operation {
+	return oddOperationOf(messages.To("s", "x"), method)
+}
 
 // oddOperationOf returns an operation with a header and a method.
 func oddOperationOf(h messages.Header, method string) messages.Operation {
@@ -117,6 +119,67 @@ func TestOddPartOfAResultIsHandedOnAsItCame(t *testing.T) {
 		h := messages.To("s", "x")
 		h.Verbatim = true
 		require.Empty(t, faultsOf(t, sup, h, oddtest.All(""), s.Set))
+	})
+}
+
+// Only the versions that a server names decide whether it can be used. What else is odd about its introduction is left out or read as
+// what it stands for.
+func TestOddPartOfAnIntroductionCostsThatPart(t *testing.T) {
+	withOdd(t, oddOverHTTP, func(s *oddtest.Server, sup *supervisor.Supervisor) {
+		for i, odd := range oddtest.All("initialize") {
+			if odd.IsFatal() {
+				continue
+			}
+			s.Set(odd.Method, odd.Result)
+			info, err := sup.Client().Open(t.Context(), "s", fmt.Sprint(i))
+			require.NoError(t, err, odd.Name)
+			data, err := json.Marshal(info.Server)
+			require.NoError(t, err)
+			require.Empty(t, odd.Lost(string(data), info.Remarks()), "%s: %s", odd.Name, data)
+			require.True(t, odd.IsShown(string(data), info.Remarks()), "%s: %s", odd.Name, data)
+		}
+	})
+	for _, odd := range oddtest.All("initialize") {
+		if !odd.IsFatal() {
+			continue
+		}
+		withOdd(t, oddOverHTTP, func(s *oddtest.Server, sup *supervisor.Supervisor) {
+			s.Set(odd.Method, odd.Result)
+			_, err := sup.Client().Open(t.Context(), "s", "x")
+			require.ErrorIs(t, err, messages.CodeProtocol, odd.Name)
+		})
+	}
+}
+
+// A server of protocol 2026-07-28 is one whatever else it says about itself.
+func TestOddPartOfADiscoveryCostsThatPart(t *testing.T) {
+	for _, odd := range oddtest.Some("server/discover", 40, 1) {
+		withOdd(t, oddOverHTTP, func(s *oddtest.Server, sup *supervisor.Supervisor) {
+			s.Set(odd.Method, odd.Result)
+			info, err := sup.Client().Open(t.Context(), "s", "x")
+			require.NoError(t, err, odd.Name)
+			want := "2026-07-28"
+			if odd.IsFatal() || odd.Path == "supportedVersions" || odd.Path == "supportedVersions[0]" {
+				want = "2025-06-18" // of initialize
+			}
+			require.Equal(t, want, info.Server.ProtocolVersion, odd.Name)
+		})
+	}
+}
+
+// A capability that is named is there, in whatever form: PHP writes an empty object as an empty list.
+func TestCapabilityOfAnyFormIsThere(t *testing.T) {
+	withOdd(t, oddOverHTTP, func(s *oddtest.Server, sup *supervisor.Supervisor) {
+		s.Set("initialize", `{"protocolVersion":"2025-06-18","capabilities":{"tools":[],"prompts":true,"resources":{"subscribe":"true","listChanged":0},"logging":false},`+
+			`"serverInfo":{"name":"odd","version":1.0}}`)
+		info, err := sup.Client().Open(t.Context(), "s", "x")
+		require.NoError(t, err)
+		require.Equal(t, &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Prompts: &mcp.PromptCapabilities{}, Resources: &mcp.ResourceCapabilities{Subscribe: true}}, info.Server.Capabilities)
+		require.Equal(t, &mcp.Implementation{Name: "odd", Version: "1.0"}, info.Server.ServerInfo)
+		require.Equal(t, []string{
+			"capabilities.logging is false, and was left out", "capabilities.prompts is true, and is read as {}", "capabilities.resources.listChanged is a number, and is read as false",
+			"capabilities.resources.subscribe is a string, and is read as true", "capabilities.tools is a list, and is read as {}", "serverInfo.version is a number, and is shown as text",
+		}, info.Odd)
 	})
 }
 

@@ -35,10 +35,10 @@ const (
 	maxOdd = 100
 )
 
-// strict are the members of a result that decide what becomes of the call, and the lists that were asked for. Without one of
-// them, the result is lost.
+// strict are the members of a result that decide what becomes of the call or of the session, and the lists that were asked for.
+// Without one of them, the result is lost.
 var strict = map[string]bool{
-	"resultType": true, "inputRequests": true, "requestState": true,
+	"protocolVersion": true, "supportedVersions": true, "resultType": true, "inputRequests": true, "requestState": true,
 	"tools": true, "prompts": true, "resources": true, "resourceTemplates": true, "contents": true, "messages": true,
 }
 
@@ -140,7 +140,7 @@ func (m *mender) object(at string, raw json.RawMessage, of reflect.Type, needed 
 		switch {
 		case ok:
 			members[name] = fitting
-		case name == needed || strict[name]:
+		case name == needed || at == "" && strict[name]:
 			return nil, false
 		default:
 			if became := replace(members, name, of); became != "" {
@@ -161,9 +161,15 @@ func replace(members map[string]json.RawMessage, name string, of reflect.Type) (
 	case name == "nextCursor":
 		members[name], _ = json.Marshal(OddCursor)
 		return ""
-	case name == "isError":
+	case name == "isError", name == "listChanged", name == "subscribe":
 		members[name] = strconv.AppendBool(nil, isTrue(value))
 		return "is read as " + string(members[name])
+	case (name == "capabilities" || of == reflect.TypeFor[mcp.ServerCapabilities]()) && isTrue(value): // what is named is there
+		members[name] = json.RawMessage("{}")
+		return "is read as {}"
+	case of == reflect.TypeFor[mcp.Implementation]() && (name == "name" || name == "version"):
+		members[name], _ = json.Marshal(string(value))
+		return "is shown as text"
 	case of == reflect.TypeFor[mcp.ResourceContents]() && (name == "blob" || name == "text") && members["text"] == nil:
 		members["text"] = shown(name, value)
 		return "is shown as text"
@@ -181,7 +187,7 @@ func isTrue(value json.RawMessage) bool {
 		return text != "" && text != "0" && text != "false"
 	}
 	number, err := strconv.ParseFloat(string(value), 64)
-	return err != nil || number != 0
+	return string(value) != "false" && (err != nil || number != 0)
 }
 
 // fieldsOfJSON returns the types of the fields of a struct by their names in JSON.

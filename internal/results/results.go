@@ -26,15 +26,17 @@ type decoder struct {
 	wire   reflect.Type // the form of a result on the wire
 }
 
-// decoders has the methods whose results can be decoded here: those of the operations that have a
+// decoders has the methods whose results can be decoded here: those of the handshake, and of the operations that have a
 // result of the SDK. The results of other methods, such as ping, have a type that only the SDK can make.
 var decoders = func() map[string]*decoder {
-	all := map[string]*decoder{}
+	all := map[string]*decoder{
+		"initialize":      decoderOf(reflect.TypeFor[mcp.InitializeResult]()),
+		"server/discover": decoderOf(reflect.TypeFor[mcp.DiscoverResult]()),
+	}
 	for op, reply := range messages.Operations() {
 		field, _ := reflect.TypeOf(reply).Elem().FieldByName("Result")
 		if field.Type != nil && field.Type.Implements(reflect.TypeFor[mcp.Result]()) {
-			of := field.Type.Elem()
-			all[op.Method()] = &decoder{func(raw []byte) (mcp.Result, error) { return decode(of, raw) }, of}
+			all[op.Method()] = decoderOf(field.Type.Elem())
 		}
 	}
 	// These are decoded in place.
@@ -43,6 +45,11 @@ var decoders = func() map[string]*decoder {
 	all["tools/call"] = &decoder{decodeCall, reflect.TypeFor[callWire]()}
 	return all
 }()
+
+// decoderOf returns the decoder of a result that the SDK decodes by its fields, or by its UnmarshalJSON.
+func decoderOf(of reflect.Type) *decoder {
+	return &decoder{func(raw []byte) (mcp.Result, error) { return decode(of, raw) }, of}
+}
 
 // Knows reports whether results of this method can be decoded here.
 func Knows(method string) bool { return decoders[method] != nil }

@@ -75,10 +75,10 @@ func (s *sdk) Write(_ context.Context, msg jsonrpc.Message) error {
 	if !ok || !req.IsCall() {
 		return nil
 	}
-	switch req.Method {
-	case "initialize":
+	switch {
+	case s.result == nil && req.Method == "initialize":
 		s.read <- &jsonrpc.Response{ID: req.ID, Result: json.RawMessage(`{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"s","version":"1"}}`)}
-	case "server/discover":
+	case s.result == nil:
 		s.read <- &jsonrpc.Response{ID: req.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "unknown"}}
 	default:
 		resp := s.response(fmt.Sprint(req.ID.Raw()))
@@ -288,7 +288,7 @@ func TestKnowsTheMethodsWhoseResultsAnyoneCanMake(t *testing.T) {
 	_, err = s.session.ListResourceTemplates(t.Context(), nil)
 	require.NoError(t, err)
 
-	for _, method := range []string{"ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel", "initialize", "x", ""} {
+	for _, method := range []string{"ping", "resources/subscribe", "resources/unsubscribe", "logging/setLevel", "x", ""} {
 		require.False(t, Knows(method), method)
 		_, _, err := Decode(method, s.result)
 		require.Error(t, err)

@@ -42,6 +42,16 @@ var results = map[string]string{
 	"completion/complete": `{"completion":{"values":["m00","m01"],"total":102,"hasMore":true},"_meta":{"a":"m03"},"resultType":"complete"}`,
 }
 
+// introductions are what a server says about itself.
+var introductions = map[string]string{
+	"initialize": `{"protocolVersion":"2025-06-18","capabilities":{
+		"tools":{"listChanged":false},"prompts":{"listChanged":false},"resources":{"subscribe":false,"listChanged":false},"logging":{},"completions":{},
+			"experimental":{"m00":{"a":"m01"}},"extensions":{"m02":{"a":"m03"}}},
+		"serverInfo":{"name":"m04","title":"m05","version":"m06","websiteUrl":"m07","icons":[{"src":"m08"},{"src":"m09","sizes":["m10"]}]},"instructions":"m11","_meta":{"a":"m12"}}`,
+	"server/discover": `{"supportedVersions":["2026-07-28","m00"],"capabilities":{"tools":{},"prompts":{},"logging":{},"experimental":{"m01":{"a":"m02"}}},
+		"instructions":"m03","ttlMs":0,"cacheScope":"private","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"m04","version":"m05"}},"resultType":"complete"}`,
+}
+
 // values are of each kind of JSON value.
 var values = []string{
 	`null`, `true`, `false`, `0`, `-7`, `1.5`, `12.0`, `9007199254740993`, `1e400`, `1e-400`, `""`, `"odd"`, `"5"`, `"true"`, `[]`, `[5]`, `["odd"]`, `{}`, `{"odd":7}`, `[null]`, `[{"odd":[{}]}]`,
@@ -110,6 +120,8 @@ func (o Odd) IsShown(result string, remarks []string) bool {
 // what becomes of the request.
 func (o Odd) IsFatal() bool {
 	switch o.Path {
+	case "protocolVersion":
+		return true
 	case "resultType":
 		return o.Value != `null` && o.Value != `""`
 	case "requestState":
@@ -125,14 +137,15 @@ func (o Odd) IsFatal() bool {
 // forms are the bytes of the encodings in the usual form.
 var forms = []string{"MDAwPj8/", "MDAwPj8", "TUQ=", "BQ=="}
 
-// All returns all odd results of a method, or of all methods if that is empty.
+// All returns all odd results of a method, or of all methods but those of the handshake if that is empty.
 func All(method string) (all []Odd) {
-	for _, m := range slices.Sorted(maps.Keys(results)) {
-		if method != "" && m != method {
-			continue
-		}
+	methods := []string{method}
+	if method == "" {
+		methods = slices.Sorted(maps.Keys(results))
+	}
+	for _, m := range methods {
 		var result any
-		json.Unmarshal([]byte(results[m]), &result) //nolint:errcheck // it is JSON
+		json.Unmarshal([]byte(results[m]+introductions[m]), &result) //nolint:errcheck // it is JSON
 		for _, at := range places(result, nil) {
 			odd := values
 			if name := fmt.Sprint(at[len(at)-1]); name == "data" || name == "blob" {

@@ -107,7 +107,7 @@ func (s *Server) answer(message []byte) string {
 		} else {
 			member = `"error":{"code":-32602,"message":"invalid cursor"}`
 		}
-	case m.Method == "initialize":
+	case m.Method == "initialize" && s.results[m.Method] == "":
 		member = `"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{},"prompts":{},"completions":{}},"serverInfo":{"name":"odd","version":"1"}}`
 	case m.Method == "ping":
 		member = `"result":{}`

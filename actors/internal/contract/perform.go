@@ -31,7 +31,7 @@ func (k *Call) Perform(ctx context.Context, conn mcpbridge.Conn) (result message
 	switch k.Op.(type) {
 	case *messages.Open, *Reopen:
 		info := conn.Info()
-		return &messages.SessionInfo{Server: info.Server, Stateless: info.Stateless}, nil
+		return &messages.SessionInfo{Receipt: messages.Receipt{Odd: info.Odd}, Server: info.Server, Stateless: info.Stateless}, nil
 	}
 	result, err = conn.Do(ctx, k.Op)
 	if asks, _ := AsksCatalogue(k.Op); asks && err == nil {

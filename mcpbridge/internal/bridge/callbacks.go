@@ -74,6 +74,9 @@ func (c *conn) introduction() (further map[string]json.RawMessage, keep *json.Ra
 	return c.at.Initialize, keep
 }
 
+// introduced notes what is odd about the result of initialize.
+func (c *conn) introduced(odd []string) { c.info.Odd = odd }
+
 // logLevel returns the log level that requests name, or nothing.
 func (c *conn) logLevel() string {
 	c.mu.Lock()

@@ -43,6 +43,8 @@ type handler interface {
 	notInitialized(ctx context.Context, err error)
 	// introduction returns the further parameters of initialize, and where to keep the result as it came, or nil.
 	introduction() (further map[string]json.RawMessage, keep *json.RawMessage)
+	// introduced notes what is odd about the result of initialize.
+	introduced(odd []string)
 	// logLevel returns the log level that requests name, or nothing.
 	logLevel() string
 	// carriesParams reports whether the connection adds the parameters of an exchange to its request.
@@ -72,6 +74,7 @@ func (nobody) verbatim(mcp.Params) json.RawMessage                          { re
 func (nobody) currentRoots() *messages.SetRoots                             { return nil }
 func (nobody) notInitialized(context.Context, error)                        {}
 func (nobody) introduction() (map[string]json.RawMessage, *json.RawMessage) { return nil, nil }
+func (nobody) introduced([]string)                                          {}
 func (nobody) logLevel() string                                             { return "" }
 func (nobody) carriesParams() bool                                          { return false }
 func (nobody) isModern() bool                                               { return false }
@@ -301,7 +304,10 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		case rpc.MethodInitialize:
 			return initialize(ctx, next, req)
 		case rpc.MethodDiscover:
-			return h.discover(ctx, func(ctx context.Context) (mcp.Result, error) { return next(ctx, method, req) })
+			return h.discover(ctx, func(ctx context.Context) (mcp.Result, error) {
+				result, _, err := introduction(ctx, next, method, req)
+				return result, err
+			})
 		}
 		if ex.ProgressToken != "" {
 			if params, ok := req.GetParams().(mcp.RequestParams); ok {
@@ -359,17 +365,30 @@ func initialize(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (m
 		}
 		req = withParams{req, &customParams{fields: params}}
 	}
-	if keep != nil {
-		ex.Copy()
-	}
-	result, err := next(ctx, rpc.MethodInitialize, req)
+	result, raw, err := introduction(ctx, next, rpc.MethodInitialize, req)
+	handlerOf(ctx).introduced(ex.Odd())
 	if found, ok := result.(*mcp.InitializeResult); err != nil || ok && !slices.Contains(mcp.SupportedProtocolVersions(), found.ProtocolVersion) {
 		handlerOf(ctx).notInitialized(ctx, err)
 	}
-	if raw := ex.Kept(); keep != nil && len(raw) > 0 {
-		*keep = raw[0]
+	if keep != nil {
+		*keep = raw
 	}
 	return result, err
+}
+
+// introduction sends a request of the handshake, and returns what the server says about itself, and as it came. The SDK gets it as
+// well, because it needs the session id in the response. For an odd part it would give up the session.
+func introduction(ctx context.Context, next mcp.MethodHandler, method string, req mcp.Request) (result mcp.Result, raw json.RawMessage, err error) {
+	ex := wire.ExchangeOf(ctx)
+	ex.Begin(false)
+	ex.Copy()
+	before := len(ex.Kept())
+	result, err = next(ctx, method, req)
+	if kept := ex.Kept(); len(kept) > before {
+		raw = kept[before]
+		result, err = decoded(ex, method, raw, false)
+	}
+	return result, raw, err
 }
 
 // addTrace adds a trace to _meta (SEP-414), unless the caller has set one.

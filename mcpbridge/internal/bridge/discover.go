@@ -58,14 +58,20 @@ func (c *conn) awaitSilence(ctx context.Context, d time.Duration) bool {
 // discover sends server/discover. If a server without a URL is silent, discover gives the request up. Then the SDK sends
 // initialize to the same process. A result that still comes says what to ask for at the next start.
 func (c *conn) discover(ctx context.Context, send func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
-	if c.at.URL != "" {
+	if c.IsOpen.Load() { // it is a ping
 		return send(ctx)
+	}
+	if c.at.URL != "" {
+		result, err := send(ctx)
+		c.info.Odd = wire.ExchangeOf(ctx).Odd()
+		return result, err
 	}
 	patience := discoverSilence
 	if c.at.dialect.isLate() {
 		patience = max(patience, c.ConnectTimeout/2)
 	}
-	ctx, end := context.WithCancel(wire.InExchange(ctx, c.newExchange(c.Cut))) // that of the handshake is for initialize
+	ex := c.newExchange(c.Cut) // that of the handshake is for initialize
+	ctx, end := context.WithCancel(wire.InExchange(ctx, ex))
 	answered := make(chan struct{})
 	c.discovery = discovery{end: end, answered: answered}
 	var result mcp.Result // belongs to the goroutine until answered is closed, like err
@@ -85,6 +91,7 @@ func (c *conn) discover(ctx context.Context, send func(context.Context) (mcp.Res
 		}
 	}
 	<-answered
+	c.info.Odd = ex.Odd()
 	return result, err
 }
 

@@ -24,7 +24,7 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 	case e != nil:
 		return nil, e
 	case sendsNothing:
-		return &messages.SessionInfo{Server: c.info.Server, Stateless: c.info.Stateless}, nil
+		return &messages.SessionInfo{Receipt: messages.Receipt{Odd: c.info.Odd}, Server: c.info.Server, Stateless: c.info.Stateless}, nil
 	}
 	begun := c.begun.Add(1)
 	inner, cancel := context.WithCancel(c.Cut)

@@ -355,17 +355,23 @@ func TestListWithAnOddCursorIsIncomplete(t *testing.T) {
 		"of pages with nothing":  {map[string]string{"": page("2"), "2": page("3"), "3": page("-", "a")}, "a", ""},
 		"a number":               {map[string]string{"": strings.Replace(page("2", "a"), `"2"`, `2`, 1)}, "a", "the cursor on page 1 is no text"},
 		"null":                   {map[string]string{"": strings.Replace(page("2", "a"), `"2"`, `null`, 1)}, "a", ""},
+		"that is refused":        {map[string]string{"": page("2", "a")}, "a", "page 2 failed: invalid cursor"},
+		"of a page with no list": {map[string]string{"": page("2", "a"), "2": `{"tools":5}`}, "a", "page 2 failed: the answer could not be decoded"},
 		"that is another always": {nil, "", "more than 1000 pages"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withOdd(t, oddOverHTTP, func(s *oddtest.Server, sup *supervisor.Supervisor) {
 				s.Pages(c.pages)
-				reply, err := sup.Client().ListTools(t.Context(), "s", "x")
+				h := messages.To("s", "x")
+				h.Verbatim = true
+				listed, err := sup.Client().Do(t.Context(), oddOperationOf(h, "tools/list"))
 				require.NoError(t, err)
+				reply := listed.(*messages.ToolList)
 				var names []string
 				for _, tool := range reply.Result.Tools {
 					names = append(names, tool.Name)
 				}
+				require.Equal(t, len(names), bytes.Count(reply.Verbatim, []byte(`"name"`)), "%s", reply.Verbatim)
 				if c.pages != nil {
 					require.Equal(t, c.want, strings.Join(names, " "))
 				}

@@ -65,7 +65,8 @@ func (p page[T]) names() string {
 //
 // If the server does not say how to get all pages, pages returns why the list is incomplete. An empty cursor is a cursor: protocol
 // 2026-07-28 says so. Many servers of earlier protocols end a list with one. They refuse it, or answer with a page that has come
-// before. Whatever else such a server does with the cursor, it has listed what is on the pages before.
+// before. Whatever else such a server does with the cursor, it has listed what is on the pages before. So it has if a later page
+// fails.
 func pages[R, T any](ctx context.Context, c caller, all R, get func(ctx context.Context, cursor string) (R, error), of func(R) page[T]) (incomplete string, err error) {
 	ex, whole := wire.ExchangeOf(ctx), of(all)
 	began := time.Now()
@@ -74,6 +75,9 @@ func pages[R, T any](ctx context.Context, c caller, all R, get func(ctx context.
 		result, err := inTime(ctx, began, cursor, get)
 		if err != nil && cursor == results.EmptyCursor {
 			return c.afterEmptyCursor(ex, n, err), nil
+		}
+		if err != nil && n > 1 {
+			return c.afterFailure(ex, n, err)
 		}
 		if err != nil {
 			return "", err
@@ -139,6 +143,17 @@ func (c caller) afterEmptyCursor(ex *wire.Exchange, n int, err error) (incomplet
 		return ""
 	}
 	return fmt.Sprintf("page %d, which has an empty cursor, failed: %s", n, e.Detail)
+}
+
+// afterFailure returns why a list is incomplete whose page n has failed with err, which is not the first. It returns the error if it
+// may be about the session or the caller: then the whole list can be asked for again.
+func (c caller) afterFailure(ex *wire.Exchange, n int, err error) (incomplete string, failed error) {
+	e := c.explain(ex, ex, err)
+	isOfPage := e.Class == mcpbridge.ServerError || e.Class == mcpbridge.Protocol || e.Class == mcpbridge.Invalid && e.Own
+	if !isOfPage || e.Session != mcpbridge.Alive || e.Doubt && !e.Own {
+		return "", err
+	}
+	return fmt.Sprintf("page %d failed: %s", n, e.Detail), nil
 }
 
 // narrower returns for how long, and for whom, both of two parts of a list may be kept. A part without a ttlMs says nothing

@@ -31,7 +31,7 @@ func isVerbatim(op messages.Operation, method string) bool {
 // exchange keeps it as it came.
 func decoded(ex *wire.Exchange, method string, raw json.RawMessage, verbatim bool) (mcp.Result, error) {
 	result, odd, err := results.Decode(method, raw)
-	if verbatim {
+	if verbatim && err == nil {
 		ex.Keep(raw)
 	}
 	ex.NoteOdd(odd)

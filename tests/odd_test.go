@@ -325,7 +325,7 @@ func TestErrorOfAnyFormReachesItsCaller(t *testing.T) {
 	withOdd(t, oddOverHTTP, func(s *oddtest.Server, sup *supervisor.Supervisor) {
 		for _, form := range []string{
 			`{"code":"E_NOPE","message":"not today"}`, `{"code":-32000.0,"message":"not today"}`, `"not today"`, `["not today"]`, `{"code":1.5,"message":"not today"}`,
-			`{"message":"not today"}`, `{"code":null,"message":"not today"}`, `{"code":[],"message":{"en":"not today"}}`, `{"code":-1,"message":"not today","data":9007199254740993}`,
+			`{"message":"not today"}`, `{"error":"not today"}`, `{"code":null,"message":"not today"}`, `{"code":[],"message":{"en":"not today"}}`, `{"code":-1,"message":"not today","data":9007199254740993}`,
 		} {
 			s.Fail(form)
 			_, err := sup.Client().Do(t.Context(), oddOperation("tools/call"))

@@ -19,7 +19,7 @@ type Decoded struct {
 }
 
 // Decode decodes a message with the same result as [jsonrpc.DecodeMessage], except for a response with an error that this
-// function refuses: its words are kept. That function allocates a buffer of
+// function refuses, or whose words it drops: they are kept. That function allocates a buffer of
 // 36 KB each time. So Decode itself decodes the usual messages, in place, with the JSON library of the SDK.
 // [jsonrpc.DecodeMessage] decodes the others.
 func Decode(data []byte) (Decoded, error) {
@@ -34,10 +34,20 @@ func Decode(data []byte) (Decoded, error) {
 	var err error
 	msg.Message, err = jsonrpc.DecodeMessage(data)
 	msg.HasRest = err == nil && !sdkjson.Valid(data)
-	if id := ParseID(m.ID.raw); err != nil && ok && m.Method == nil && id.IsValid() && m.Error.isThere() {
+	if id := ParseID(m.ID.raw); (err != nil || isWordless(msg.Message)) && ok && m.Method == nil && id.IsValid() && m.Error.isThere() {
 		msg.Message, msg.mended, err = &jsonrpc.Response{ID: id, Error: m.failure()}, true, nil
 	}
 	return msg, err
+}
+
+// isWordless reports whether a message is a response with an error that has no words of the server.
+func isWordless(msg jsonrpc.Message) bool {
+	response, is := msg.(*jsonrpc.Response)
+	if !is {
+		return false
+	}
+	failure, is := response.Error.(*jsonrpc.Error) //nolint:errorlint // it was decoded
+	return is && failure.Message == ""
 }
 
 // failure returns the error in a response, whatever its form.

@@ -28,11 +28,28 @@ func (e *Error) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	*e = Error{Message: textIn(members.Message), Data: members.Data}
+	if e.Message == "" {
+		e.Message = othersIn(raw)
+	}
 	var exact bool
 	if e.Code, exact = integerIn(members.Code); !exact {
 		e.Message = strings.TrimSpace(e.Message + " (code " + textIn(members.Code) + ")")
 	}
 	return nil
+}
+
+// othersIn returns the members of an error that the specification does not have, as JSON, or nothing if there are none.
+func othersIn(raw json.RawMessage) string {
+	var others map[string]json.RawMessage
+	json.Unmarshal(raw, &others) //nolint:errcheck // it is an object
+	for _, known := range []string{"code", "message", "data"} {
+		delete(others, known)
+	}
+	if len(others) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(others) // it was JSON
+	return string(text)
 }
 
 // textIn returns a text, or another value as JSON. It is empty for null.

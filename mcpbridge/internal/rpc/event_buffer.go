@@ -3,16 +3,14 @@ package rpc
 import (
 	"bytes"
 	"slices"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
 // EventBuffer holds the unread part of a stream of events. It is read by whole events, so that an event that is cut
 // off does not garble the next.
 type EventBuffer struct {
-	// TooLarge returns the event that is read in place of one over the limit, or nothing. It gets the id of the message in that
-	// event, if there is one. If TooLarge is nil, Feed fails at such an event.
-	TooLarge func(jsonrpc.ID) []byte
+	// TooLarge returns the event that is read in place of one over the limit, or nothing. If TooLarge is nil, Feed fails at
+	// such an event.
+	TooLarge func(Large) []byte
 
 	came  []byte     // the unread part; nil if that is empty, so that a quiet stream has no buffer
 	whole int        // how much of it is whole events
@@ -117,11 +115,10 @@ func (b *EventBuffer) oversize(limit int) bool {
 
 // skip skips lines of an event over the limit, or a part of one. It returns false if the event does not end.
 func (b *EventBuffer) skip(line []byte, limit int) bool {
-	id, isTold, isEnd := b.large.add(line)
+	about, isTold, isEnd := b.large.add(line)
 	endless := b.large.size/maxSkipped > limit
 	if isTold {
-		b.came = append(b.came[:b.whole], b.TooLarge(id)...)
-		b.whole, b.line = len(b.came), len(b.came)
+		b.replace(about)
 	}
 	if isEnd {
 		b.large = nil
@@ -129,8 +126,19 @@ func (b *EventBuffer) skip(line []byte, limit int) bool {
 	return !endless
 }
 
+// replace adds the event that is read in place of one over the limit.
+func (b *EventBuffer) replace(about Large) {
+	b.came = append(b.came[:b.whole], b.TooLarge(about)...)
+	b.whole, b.line = len(b.came), len(b.came)
+}
+
 // Finish makes an incomplete last event readable: as a whole event, or as it is.
 func (b *EventBuffer) Finish(whole bool, h EventHandler) {
+	if whole && b.large != nil {
+		if about, isTold := b.large.tell(true); isTold {
+			b.replace(about)
+		}
+	}
 	if whole && len(b.came) > b.whole {
 		b.completeLine()
 		b.endEvent(h)

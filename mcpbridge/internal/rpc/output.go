@@ -386,7 +386,7 @@ func (o *Output) skip(n int, then part) {
 		o.err = ErrOversized
 	}
 	if ends := then == between; !o.told && (grown || ends) {
-		id, _ := topLevel(o.outline.data)
+		id := topLevel(o.outline.data).id
 		if o.told = ends || id.IsValid(); o.told {
 			o.add(Piece{Kind: TooLarge, ID: id})
 		}
@@ -415,8 +415,8 @@ func (o *Output) complete() {
 		return
 	}
 	o.part = inText
-	if id, versioned := topLevel(whole); versioned {
-		o.add(Piece{Kind: Torn, Data: whole, ID: id})
+	if head := topLevel(whole); head.versioned {
+		o.add(Piece{Kind: Torn, Data: whole, ID: head.id})
 	} else {
 		o.add(Piece{Kind: Text, Data: whole})
 	}
@@ -467,8 +467,7 @@ func (o *Output) torn(data []byte) bool {
 	if !isObject || !bytes.HasPrefix(bytes.TrimLeft(inner, blanks), []byte(`"`)) || !bytes.Contains(data, version) {
 		return false
 	}
-	id, _ := topLevel(data)
-	o.add(Piece{Kind: Torn, Data: data, ID: id})
+	o.add(Piece{Kind: Torn, Data: data, ID: topLevel(data).id})
 	return true
 }
 

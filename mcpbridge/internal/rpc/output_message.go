@@ -61,8 +61,15 @@ func responseAtEnd(line []byte, looked *int) (begin int, resp *jsonrpc.Response)
 	return 0, nil
 }
 
-// topLevel returns the first id of an object that may be malformed, and whether the object has the member jsonrpc.
-func topLevel(data []byte) (id jsonrpc.ID, versioned bool) {
+// head is what routes a message.
+type head struct {
+	id        jsonrpc.ID
+	versioned bool // it has the member jsonrpc
+	asks      bool // it has a member of requests and notifications
+}
+
+// topLevel returns the head of an object that may be malformed. Its first id counts.
+func topLevel(data []byte) (h head) {
 	depth := 0
 	for i := 0; i < len(data); i++ {
 		switch data[i] {
@@ -77,13 +84,19 @@ func topLevel(data []byte) (id jsonrpc.ID, versioned bool) {
 			if depth != 1 || !bytes.HasPrefix(after, []byte(":")) {
 				continue
 			}
-			versioned = versioned || bytes.Equal(text, version)
-			if string(text) == `"id"` && !id.IsValid() {
-				id = idAt(bytes.TrimLeft(after[1:], blanks))
+			switch string(text) {
+			case `"jsonrpc"`:
+				h.versioned = true
+			case `"method"`, `"params"`:
+				h.asks = true
+			case `"id"`:
+				if !h.id.IsValid() {
+					h.id = idAt(bytes.TrimLeft(after[1:], blanks))
+				}
 			}
 		}
 	}
-	return id, versioned
+	return h
 }
 
 // stringAt returns the string with which data begins, or all of data if the string has no end.

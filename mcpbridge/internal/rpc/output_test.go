@@ -160,7 +160,7 @@ func asOneSees(in []byte) (all []Piece, cut bool) {
 			p.Data = nil
 		}
 		if kind == Torn {
-			p.ID, _ = topLevel(data)
+			p.ID = topLevel(data).id
 		}
 		all = append(all, p)
 	}
@@ -259,7 +259,7 @@ func asOneSees(in []byte) (all []Piece, cut bool) {
 				all = append(all, msgs...)
 				continue
 			}
-			if _, versioned := topLevel(whole); versioned {
+			if topLevel(whole).versioned {
 				add(Torn, whole, nil)
 			} else {
 				add(Text, whole, nil)

@@ -28,8 +28,8 @@ type eventStream struct {
 // returns the response in place of one that is too large, or nil if no request waits for it.
 func newEventStream(body io.ReadCloser, limit int, mute *atomic.Bool, unread func(jsonrpc.ID) *jsonrpc.Response) *eventStream {
 	s := &eventStream{ReadCloser: body, limit: limit, mute: mute}
-	s.TooLarge = func(id jsonrpc.ID) []byte {
-		resp := unread(id)
+	s.TooLarge = func(large rpc.Large) []byte {
+		resp := unread(large.ID)
 		if resp == nil {
 			return nil
 		}

@@ -18,7 +18,7 @@ import (
 const resumeAfter = 100 * time.Millisecond
 
 // answerStream is a stream of events with the response to one request. It passes on whole
-// events, with the ids of the SDK, and ends at an event that is too large. It notes a response
+// events, with the ids of the SDK, and skips an event that is too large. It notes a response
 // that is an error, because the SDK may return another error in its place, about the end of the connection.
 type answerStream struct {
 	io.ReadCloser
@@ -42,7 +42,9 @@ type answerStream struct {
 // the request was one of a session.
 func (s *session) answerStream(body io.ReadCloser, ex *wire.Exchange, ofSession bool) *answerStream {
 	ex.StreamOpened(&s.habits.lingers)
-	return &answerStream{ReadCloser: body, s: s, ex: ex, ofSession: ofSession}
+	a := &answerStream{ReadCloser: body, s: s, ex: ex, ofSession: ofSession}
+	a.TooLarge = s.ownTooLarge(ex)
+	return a
 }
 
 // Read reads whole events.

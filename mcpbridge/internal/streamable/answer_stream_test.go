@@ -64,7 +64,7 @@ func TestEventsWithTheIDsOfAConnection(t *testing.T) {
 		"byte order mark":        {"\ufeffid: 1\n\n", "id: 1\n\n" + resumes},
 		"event of another name":  {"event: beat\ndata: now\n\n", "event: beat\ndata: now\n\n"},
 		"no end":                 {"id: 1\n\ndata: " + saying("4", ""), "id: 1\n\n" + resumes},
-		"too large":              {": beat\n\n" + large + "\n\n: more\n\n", ": beat\n\n…"},
+		"too large, endless":     {": beat\n\nevent: ping\n" + strings.Repeat(large, 5), ": beat\n\n…"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, read := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.DataErrReader, iotest.HalfReader} {
@@ -77,6 +77,52 @@ func TestEventsWithTheIDsOfAConnection(t *testing.T) {
 				}
 				require.NoError(t, err)
 				require.Equal(t, c.out, string(out))
+			}
+		})
+	}
+}
+
+// An event over the limit fails the call only if it is the response, or may be it.
+func TestEventOverTheLimitCostsWhatItIs(t *testing.T) {
+	const limit = 200
+	own, large := saying(fmt.Sprint(firstID+4), "a"), strings.Repeat("x", 2*limit)
+	other := fmt.Sprint(firstID + 5)
+	for name, c := range map[string]struct {
+		event string
+		fails bool
+	}{
+		"a notification":             {`data: {"jsonrpc":"2.0","method":"notifications/message","params":{"data":"` + large + `"}}` + "\n\n", false},
+		"its parameters first":       {`data: {"params":{"data":"` + large + `"},"method":"x","jsonrpc":"2.0"}` + "\n\n", false},
+		"a notification, on lines":   {"event: message\ndata: {\ndata: \"method\":\"x\",\ndata: \"params\":[\ndata: \"" + large + "\"]}\nid: 3\n\n", false},
+		"a request":                  {`data: {"jsonrpc":"2.0","id":` + fmt.Sprint(firstID+4) + `,"method":"x","params":{"data":"` + large + `"}}` + "\n\n", false},
+		"a comment":                  {": " + large + "\n\n", false},
+		"another event":              {"event: ping\ndata: " + large + "\n\n", false},
+		"the response to another":    {"data: " + saying(other, large) + "\n\n", false},
+		"the same, with its id last": {`data: {"result":"` + large + `","jsonrpc":"2.0","id":` + other + "}\n\n", false},
+		"the response":               {"data: " + saying(fmt.Sprint(firstID+4), large) + "\n\n", true},
+		"the response in part":       {"data: " + saying(fmt.Sprint(firstID+4), large), true},
+		"the response, id last":      {`data: {"result":"` + large + `","jsonrpc":"2.0","id":` + fmt.Sprint(firstID+4) + "}\n\n", true},
+		"an error without an id":     {`data: {"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"` + large + `"}}` + "\n\n", true},
+		"the same, without its end":  {`data: {"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"` + large + `"}}`, true},
+		"no message":                 {"data: " + large, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, read := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.DataErrReader, iotest.HalfReader} {
+				in := c.event
+				if !c.fails {
+					in += "data: " + own + "\n\n"
+				}
+				r, ex := answerOf(io.NopCloser(read(strings.NewReader(in))), true, limit)
+				out, err := io.ReadAll(r)
+				require.NoError(t, err)
+				refused, _ := ex.Outcome()
+				require.Equal(t, c.fails, refused)
+				if c.fails {
+					require.Equal(t, "data: {\"error\":{\"code\":0,\"message\":\"the result has more than 200 bytes (maxResult)\"},\"id\":4,\"jsonrpc\":\"2.0\"}\n\n", string(out))
+					continue
+				}
+				require.Empty(t, string(out))
+				require.NotNil(t, ex.Result())
 			}
 		})
 	}

@@ -358,7 +358,7 @@ func (ex *Exchange) Refused(e *mcpbridge.Error) {
 	ex.refusal = e
 }
 
-// Unread notes that the response has arrived over a connection with one stream, and why it was not read.
+// Unread notes that the response has arrived on a stream, and why it was not read.
 func (ex *Exchange) Unread(e *mcpbridge.Error) {
 	ex.mu.Lock()
 	defer ex.mu.Unlock()

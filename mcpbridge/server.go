@@ -117,8 +117,8 @@ type Server struct {
 	// Defaults to none. Read-only.
 	Initialize map[string]json.RawMessage
 	// MaxResult is the maximum size of one message of the server, and of all pages of a
-	// list together, in bytes. A larger result fails with [messages.CodeProtocol]. Defaults to
-	// 64 MiB; -1 is no limit.
+	// list together, in bytes. A larger result fails with [messages.CodeProtocol]. Over stdio and HTTP+SSE, a message that
+	// is more than 1 GiB larger ends the session. Defaults to 64 MiB; -1 is no limit.
 	MaxResult int
 	// Setup are calls of tools that run first on every new session, one after the other,
 	// for example to log in or to open a project. The dial and these calls together have

@@ -11,6 +11,8 @@ type EventBuffer struct {
 	// TooLarge returns the event that is read in place of one over the limit, or nothing. If TooLarge is nil, Feed fails at
 	// such an event.
 	TooLarge func(Large) []byte
+	// Skips is how much more of an event over the limit is skipped, in bytes. At a longer one, Feed fails. 0 is 1 GiB.
+	Skips int
 
 	came  []byte     // the unread part; nil if that is empty, so that a quiet stream has no buffer
 	whole int        // how much of it is whole events
@@ -116,7 +118,7 @@ func (b *EventBuffer) oversize(limit int) bool {
 // skip skips lines of an event over the limit, or a part of one. It returns false if the event does not end.
 func (b *EventBuffer) skip(line []byte, limit int) bool {
 	about, isTold, isEnd := b.large.add(line)
-	endless := b.large.size/maxSkipped > limit
+	endless := isEndless(b.large.size, limit, b.Skips)
 	if isTold {
 		b.replace(about)
 	}

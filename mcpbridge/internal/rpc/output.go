@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -14,11 +15,12 @@ var ErrEndless = errors.New("more than 1 MB of text without the end of a line")
 
 // ErrOversized is the error of an [Output] for a value over the limit that may be the answer to any request: a batch, or a value
 // that does not end.
-var ErrOversized = errors.New("a batch over the limit of a message, or a message of more than 4 times the limit")
+var ErrOversized = errors.New("a batch over the limit of a message, or a message that does not end within 1 GiB after the limit")
 
 const (
-	// maxSkipped bounds a value over the limit, as a multiple of the limit.
-	maxSkipped = 4
+	// maxSkipped is the default of how much of a message is skipped after the limit, in bytes. What is skipped takes no
+	// memory, but no other message can pass it.
+	maxSkipped = 1 << 30
 	// maxTextLine bounds a line that is no message.
 	maxTextLine = 1 << 20
 	// maxBlanks bounds how often a blank after an incomplete value is looked at.
@@ -45,6 +47,7 @@ const (
 // times at most. The zero value with a Limit is ready for use.
 type Output struct {
 	Limit int // of one message, in bytes
+	Skips int // how much more of one message is skipped; 0 is 1 GiB
 
 	came     []byte // the output that is not used yet; its bytes are never overwritten
 	searched int    // the offset in came before which no line ends, but those that a value has passed
@@ -382,7 +385,7 @@ func (o *Output) skip(n int, then part) {
 	grown := o.outline.add(o.came[:n])
 	o.part, o.looked, o.skipped = then, o.looked+n, o.skipped+n
 	o.drop(n)
-	if o.skipped/maxSkipped > o.Limit {
+	if isEndless(o.skipped, o.Limit, o.Skips) {
 		o.err = ErrOversized
 	}
 	if ends := then == between; !o.told && (grown || ends) {
@@ -392,6 +395,9 @@ func (o *Output) skip(n int, then part) {
 		}
 	}
 }
+
+// isEndless reports whether a message has more than skips bytes after the limit.
+func isEndless(size, limit, skips int) bool { return size-limit > cmp.Or(skips, maxSkipped) }
 
 // mayBeComplete reports whether an incomplete line is worth a look: it may end with a complete value, or with so many
 // blanks that only the syntax knows, or it may be too long.

@@ -93,7 +93,7 @@ var outputs = map[string]struct {
 // pieces returns what an output is found to be, fed in pieces of some sizes.
 func pieces(t *testing.T, in []byte, limit int, sizes ...byte) (all []Piece, cut bool, err error) {
 	t.Helper()
-	o := Output{Limit: limit}
+	o := Output{Limit: limit, Skips: 100_000}
 	sizes = slices.Clone(sizes) // they are the fuzzer's
 	for ended := false; !ended; {
 		n := len(in)
@@ -354,24 +354,25 @@ func TestMessageOverTheLimitIsSkipped(t *testing.T) {
 		want []string
 		cut  bool
 	}{
-		"id first":           {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "0]}\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
-		"id last":            {in: `{"result":[` + large + `0],"jsonrpc":"2.0","id":5}` + "\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
-		"text, id last":      {in: `{"result":"` + strings.Repeat("x", 2*limit) + `","jsonrpc":"2.0","id":5}` + "\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
-		"no line feed":       {in: `{"result":[` + large + `0],"jsonrpc":"2.0","id":5}` + answer6, want: []string{"too large 5", "message 6"}},
-		"lines":              {in: `{"jsonrpc":"2.0","id":5,"result":[` + strings.ReplaceAll(large, "},", "},\n") + "0]\n}\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
-		"blanks":             {in: `{"jsonrpc":"2.0","id":5,"result":0` + strings.Repeat(" ", 2*limit) + "}\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
-		"without an id":      {in: `{"jsonrpc":"2.0","method":"x","params":[` + large + "0]}\n" + answer6 + "\n", want: []string{"too large", "message 6"}},
-		"broken":             {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "x\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
-		"broken, without id": {in: `{"result":[` + large + "x\n" + answer6 + "\n", want: []string{"too large", "message 6"}},
-		"cut":                {in: `{"jsonrpc":"2.0","id":5,"result":[` + large, want: []string{"too large 5"}, cut: true},
-		"cut after a line":   {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "\n[", want: []string{"too large 5", "text"}, cut: true},
-		"torn by messages":   {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "\n" + tells + "\n" + answer6 + "\n", want: []string{"too large 5", "message", "message 6"}},
-		"torn by text":       {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "\nINFO up\n" + answer6 + "\n", want: []string{"too large 5", "text", "message 6"}},
-		"torn by many lines": {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "\n1,\n{},\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
-		"torn, without id":   {in: `{"result":[` + large + "\n" + answer6 + "\n", want: []string{"too large", "message 6"}},
-		"a long later line":  {in: "{\"jsonrpc\":\"2.0\",\n" + `"id":5,"result":[` + large + "0]}\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
-		"a message at last":  {in: "{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":[\n" + strings.Repeat("1,", limit/2-30) + "\n" + answer6 + "\n", want: []string{"torn 5", "message 6"}},
-		"text before the id": {in: `{"jsonrpc":"2.0","x":"` + strings.Repeat("\\\\", 400) + `\"","id":5,"result":[` + large + "0]}\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
+		"id first":            {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "0]}\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
+		"id last":             {in: `{"result":[` + large + `0],"jsonrpc":"2.0","id":5}` + "\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
+		"text, id last":       {in: `{"result":"` + strings.Repeat("x", 2*limit) + `","jsonrpc":"2.0","id":5}` + "\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
+		"many times, id last": {in: `{"result":[` + large + large + `0],"jsonrpc":"2.0","id":5}` + "\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
+		"no line feed":        {in: `{"result":[` + large + `0],"jsonrpc":"2.0","id":5}` + answer6, want: []string{"too large 5", "message 6"}},
+		"lines":               {in: `{"jsonrpc":"2.0","id":5,"result":[` + strings.ReplaceAll(large, "},", "},\n") + "0]\n}\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
+		"blanks":              {in: `{"jsonrpc":"2.0","id":5,"result":0` + strings.Repeat(" ", 2*limit) + "}\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
+		"without an id":       {in: `{"jsonrpc":"2.0","method":"x","params":[` + large + "0]}\n" + answer6 + "\n", want: []string{"too large", "message 6"}},
+		"broken":              {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "x\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
+		"broken, without id":  {in: `{"result":[` + large + "x\n" + answer6 + "\n", want: []string{"too large", "message 6"}},
+		"cut":                 {in: `{"jsonrpc":"2.0","id":5,"result":[` + large, want: []string{"too large 5"}, cut: true},
+		"cut after a line":    {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "\n[", want: []string{"too large 5", "text"}, cut: true},
+		"torn by messages":    {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "\n" + tells + "\n" + answer6 + "\n", want: []string{"too large 5", "message", "message 6"}},
+		"torn by text":        {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "\nINFO up\n" + answer6 + "\n", want: []string{"too large 5", "text", "message 6"}},
+		"torn by many lines":  {in: `{"jsonrpc":"2.0","id":5,"result":[` + large + "\n1,\n{},\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
+		"torn, without id":    {in: `{"result":[` + large + "\n" + answer6 + "\n", want: []string{"too large", "message 6"}},
+		"a long later line":   {in: "{\"jsonrpc\":\"2.0\",\n" + `"id":5,"result":[` + large + "0]}\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
+		"a message at last":   {in: "{\"jsonrpc\":\"2.0\",\"id\":5,\"result\":[\n" + strings.Repeat("1,", limit/2-30) + "\n" + answer6 + "\n", want: []string{"torn 5", "message 6"}},
+		"text before the id":  {in: `{"jsonrpc":"2.0","x":"` + strings.Repeat("\\\\", 400) + `\"","id":5,"result":[` + large + "0]}\n" + answer6 + "\n", want: []string{"too large 5", "message 6"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, sizes := range [][]byte{nil, {1}, {200}, {3, 255, 7}} {
@@ -412,8 +413,8 @@ func TestOversizedValueThatAnswersAnyRequestEndsTheSession(t *testing.T) {
 	long := strings.Repeat("1,", limit)
 	for name, in := range map[string]string{
 		"a batch":         "[" + answer5 + "," + long + answer6 + "]\n" + asks + "\n",
-		"an endless line": `{"jsonrpc":"2.0","id":5,"result":[` + strings.Repeat(long, maxSkipped),
-		"endless lines":   `{"jsonrpc":"2.0","id":5,"result":[` + strings.Repeat(long+"\n", maxSkipped),
+		"an endless line": `{"jsonrpc":"2.0","id":5,"result":[` + strings.Repeat(long, 7),
+		"endless lines":   `{"jsonrpc":"2.0","id":5,"result":[` + strings.Repeat(long+"\n", 7),
 	} {
 		for _, sizes := range [][]byte{nil, {200}} {
 			_, _, err := pieces(t, []byte(in), limit, sizes...)

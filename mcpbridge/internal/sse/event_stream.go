@@ -21,13 +21,19 @@ type eventStream struct {
 	limit int
 	named bool  // the first event with data, which names the endpoint, has come
 	end   error // of the stream; nil before
-	mute  *atomic.Bool
+	signs signs
+}
+
+// signs are what others learn from a stream.
+type signs struct {
+	isMute  *atomic.Bool // nothing has come
+	endless *atomic.Bool // the stream was ended at an event that is too large to be skipped
 }
 
 // newEventStream returns the events of a body. Each may have limit bytes, but for those of messages, which are skipped: unread
 // returns the response in place of one that is too large, or nil if no request waits for it.
-func newEventStream(body io.ReadCloser, limit int, mute *atomic.Bool, unread func(jsonrpc.ID) *jsonrpc.Response) *eventStream {
-	s := &eventStream{ReadCloser: body, limit: limit, mute: mute}
+func newEventStream(body io.ReadCloser, limit int, signs signs, unread func(jsonrpc.ID) *jsonrpc.Response) *eventStream {
+	s := &eventStream{ReadCloser: body, limit: limit, signs: signs}
 	s.TooLarge = func(large rpc.Large) []byte {
 		resp := unread(large.ID)
 		if resp == nil {
@@ -47,10 +53,11 @@ func (s *eventStream) Read(p []byte) (int, error) {
 		}
 		n, err := s.ReadCloser.Read(p)
 		if n > 0 {
-			s.mute.Store(false)
+			s.signs.isMute.Store(false)
 		}
 		switch {
 		case !s.Feed(p[:n], s.limit, s):
+			s.signs.endless.Store(true)
 			s.end = outbound.ErrTooLarge
 		case err != nil:
 			s.end = err

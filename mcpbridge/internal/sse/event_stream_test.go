@@ -40,12 +40,14 @@ func TestStreamHasItsEndpointAndMessagesOnly(t *testing.T) {
 
 // streamOf returns a stream of a connection on which a request with the id 7 waits.
 func streamOf(in io.Reader, limit int) *eventStream {
-	return newEventStream(io.NopCloser(in), limit, new(atomic.Bool), func(id jsonrpc.ID) *jsonrpc.Response {
+	s := newEventStream(io.NopCloser(in), limit, signs{new(atomic.Bool), new(atomic.Bool)}, func(id jsonrpc.ID) *jsonrpc.Response {
 		if id.Raw() != int64(7) {
 			return nil
 		}
 		return &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Message: "too large"}}
 	})
+	s.Skips = 10 * limit
+	return s
 }
 
 func TestMessageThatIsTooLargeFailsItsCallAlone(t *testing.T) {
@@ -64,7 +66,8 @@ func TestMessageThatIsTooLargeFailsItsCallAlone(t *testing.T) {
 		"over by its blank line":  {`data: {"jsonrpc":"2.0","id":7,"result":"` + large[:limit-43] + "\"}\n\n", failed, nil},
 		"by the limit":            {`data: {"jsonrpc":"2.0","id":7,"result":"` + large[:limit-44] + "\"}\n\n", `data: {"jsonrpc":"2.0","id":7,"result":"` + large[:limit-44] + "\"}\n\n", nil},
 		"lines that end with CR":  {"data: {\"id\":7,\"result\":[\r\n" + strings.Repeat("data: 5,\r\n", limit/5) + "data: 5]}\r\n\r\n", failed, nil},
-		"without an end":          {`data: {"jsonrpc":"2.0","id":7,"result":"` + strings.Repeat("x", 5*limit), failed, outbound.ErrTooLarge},
+		"without an end":          {`data: {"jsonrpc":"2.0","id":7,"result":"` + strings.Repeat("x", 11*limit), failed, outbound.ErrTooLarge},
+		"many times the limit":    {`data: {"result":"` + strings.Repeat("x", 8*limit) + `","id":7}` + "\n\n", failed, nil},
 		"to nobody":               {`data: {"jsonrpc":"2.0","id":8,"result":{"id":7,"x":"` + large + `"}}` + "\n\n", "", nil},
 		"a notification":          {`data: {"jsonrpc":"2.0","method":"x","params":{"id":7,"x":"` + large + `"}}` + "\n\n", "", nil},
 		"another event":           {"event: ping\n: " + large + "\n\n", "", nil},
@@ -73,6 +76,7 @@ func TestMessageThatIsTooLargeFailsItsCallAlone(t *testing.T) {
 			for _, read := range []func(io.Reader) io.Reader{iotest.OneByteReader, iotest.DataErrReader, iotest.HalfReader} {
 				s := streamOf(read(strings.NewReader(endpoint+c.event+next+c.event+next)), limit)
 				out, err := io.ReadAll(s)
+				require.Equal(t, c.end != nil, s.signs.endless.Load())
 				if c.end != nil {
 					require.ErrorIs(t, err, c.end)
 					require.Equal(t, endpoint+c.in, string(out))
@@ -83,4 +87,14 @@ func TestMessageThatIsTooLargeFailsItsCallAlone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The SDK only says that the stream has ended.
+func TestEndOfASessionNamesAnEventWithoutAnEnd(t *testing.T) {
+	c := &conn{rt: new(roundTripper)}
+	detail, _ := c.DescribeEnd()
+	require.Empty(t, detail)
+	c.rt.endless.Store(true)
+	detail, _ = c.DescribeEnd()
+	require.Contains(t, detail, "maxResult")
 }

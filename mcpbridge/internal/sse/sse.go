@@ -59,6 +59,14 @@ type conn struct {
 // Secrets returns what no text about the session may contain.
 func (c *conn) Secrets() []string { return c.rt.out.Secrets() }
 
+// DescribeEnd names an event that is too large to be skipped. The SDK only says that the stream has ended.
+func (c *conn) DescribeEnd() (detail, quote string) {
+	if c.rt.endless.Load() {
+		return "a message does not end within 1 GiB after the limit (maxResult)", ""
+	}
+	return "", ""
+}
+
 // Expire notes that the session has expired.
 func (c *conn) Expire(e *mcpbridge.Error) { c.rt.expire(e) }
 
@@ -69,6 +77,7 @@ type roundTripper struct {
 	client  *outbound.Client
 	out     *outbound.Sender
 	expired atomic.Bool
+	endless atomic.Bool // see signs
 	poster  outbound.Poster
 	unread  func(jsonrpc.ID) *jsonrpc.Response // see newEventStream
 }
@@ -95,7 +104,7 @@ func (rt *roundTripper) connect(req *http.Request) (*http.Response, error) {
 		resp.Body.Close()
 		e = &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Status: resp.StatusCode, Detail: "the answer is a web page"}
 	case err == nil:
-		resp.Body = newEventStream(resp.Body, wire.MaxResult(rt.client.Config), &rt.session.IsMute, rt.unread)
+		resp.Body = newEventStream(resp.Body, wire.MaxResult(rt.client.Config), signs{&rt.session.IsMute, &rt.endless}, rt.unread)
 		return resp, nil
 	default:
 		return nil, err

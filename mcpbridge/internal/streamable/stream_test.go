@@ -33,10 +33,7 @@ func TestStreamPassesWholeEventsHoweverTheyCome(t *testing.T) {
 	} {
 		for _, size := range []int{1, 7, 4096} {
 			ctx, cancel := context.WithCancel(t.Context())
-			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://test/mcp", nil)
-			require.NoError(t, err)
-			about := &transport.Session{Cut: t.Context(), Watcher: deaf{}}
-			s := &stream{s: &session{Session: about, client: &outbound.Client{Config: &mcpbridge.Server{}}, answers: wire.Answers{IDs: rpc.NewIDs(new(atomic.Uint64)), Progress: &about.Progress}}, ctx: ctx, req: req}
+			s := standaloneOf(t, ctx, 0)
 			s.body = io.NopCloser(reader(strings.NewReader(events + "id: 3\ndata: ha")))
 			want := strings.ReplaceAll(events, "\r\n", "\n")
 			var got strings.Builder
@@ -54,6 +51,29 @@ func TestStreamPassesWholeEventsHoweverTheyCome(t *testing.T) {
 			require.True(t, s.Empty())
 		}
 	}
+}
+
+// standaloneOf returns a standalone stream with this limit, which is not open.
+func standaloneOf(t *testing.T, ctx context.Context, limit int) *stream {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://test/mcp", nil)
+	require.NoError(t, err)
+	about := &transport.Session{Cut: t.Context(), Watcher: deaf{}}
+	return newStream(&session{
+		Session: about, client: &outbound.Client{Config: &mcpbridge.Server{MaxResult: limit}},
+		answers: wire.Answers{IDs: rpc.NewIDs(new(atomic.Uint64)), Progress: &about.Progress},
+	}, req, nil, nil)
+}
+
+func TestEndlessEventCutsTheStream(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // it is not opened again
+	s := standaloneOf(t, ctx, 100)
+	s.Skips = 1000
+	in := strings.NewReader("data: " + strings.Repeat("x", 1<<20))
+	s.body = io.NopCloser(in)
+	_, err := s.Read(make([]byte, 500))
+	require.Equal(t, io.EOF, err)
+	require.Greater(t, in.Len(), 1<<19, "the rest is not read")
 }
 
 func TestServerWithoutAStreamIsNotAskedToListen(t *testing.T) {

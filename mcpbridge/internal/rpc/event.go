@@ -43,6 +43,29 @@ func ParseEvent(lines []byte) Event {
 	return e
 }
 
+// split returns the events in one between whose messages the blank lines are missing, or nil. A message on several lines is no
+// message on the first of them.
+func (e *Event) split() (parts []Event) {
+	if e.lines < 2 {
+		return nil
+	}
+	begin, end, hasData := 0, 0, false
+	for line := range bytes.Lines(e.Lines) {
+		if data, isData := bytes.CutPrefix(line, []byte("data:")); isData {
+			if !isMessage(data) {
+				return nil
+			}
+			if hasData {
+				parts = append(parts, ParseEvent(fmt.Appendf(nil, "%s\n", e.Lines[begin:end])))
+				begin = end
+			}
+			hasData = true
+		}
+		end += len(line)
+	}
+	return append(parts, ParseEvent(bytes.Clone(e.Lines[begin:])))
+}
+
 // IsMessage reports whether the name of the event is that of JSON-RPC messages, or empty. The SDK reads no other events.
 func (e *Event) IsMessage() bool { return len(e.Name) == 0 || string(e.Name) == "message" }
 

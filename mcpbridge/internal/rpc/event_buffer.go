@@ -98,9 +98,26 @@ func (b *EventBuffer) completeLine() {
 }
 
 func (b *EventBuffer) endEvent(h EventHandler) {
-	event := h.OnEvent(ParseEvent(b.came[b.whole:]))
-	b.came = append(b.came[:b.whole], event...)
+	event := ParseEvent(b.came[b.whole:])
+	if parts := event.split(); parts != nil {
+		b.came = b.came[:b.whole]
+		for _, part := range parts {
+			b.came = append(b.came, h.OnEvent(part)...)
+		}
+	} else {
+		b.came = append(b.came[:b.whole], h.OnEvent(event)...)
+	}
 	b.whole, b.line = len(b.came), len(b.came)
+}
+
+// EndEvent ends the incomplete last event, as a blank line does.
+func (b *EventBuffer) EndEvent(limit int, h EventHandler) {
+	end := "\n\n"
+	if b.line == len(b.came) {
+		end = "\n"
+	}
+	b.cr = false
+	b.Feed([]byte(end), limit, h)
 }
 
 // oversize begins to skip the incomplete event. It returns false if events are not skipped.
@@ -168,6 +185,16 @@ const unfinishedTail = 1 << 10
 func (b *EventBuffer) MayHoldMessage() bool {
 	tail := b.came[max(b.whole, len(b.came)-unfinishedTail):]
 	return bytes.HasSuffix(tail, []byte("}")) || b.line == len(b.came) && bytes.IndexByte(tail, '}') >= 0
+}
+
+// HoldsMessage reports whether the incomplete last event has all of a message.
+func (b *EventBuffer) HoldsMessage() bool {
+	e := b.Unfinished()
+	if !e.IsMessage() || !bytes.HasSuffix(e.Data, []byte("}")) {
+		return false
+	}
+	_, err := Decode(e.Data)
+	return err == nil || UnnamedError(e.Data) != nil
 }
 
 // DropPartial drops an incomplete last event. The next data begins another stream.

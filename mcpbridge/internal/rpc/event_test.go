@@ -27,3 +27,24 @@ func TestDataWithManyLinesIsCopiedAFewTimes(t *testing.T) {
 	lines := []byte(strings.Repeat("data: \"text\",\n", 10_000))
 	require.Less(t, testing.AllocsPerRun(1, func() { ParseEvent(lines) }), 50.0)
 }
+
+func TestEventsWithoutABlankLineBetweenThemAreSplit(t *testing.T) {
+	const one, other = `data: {"jsonrpc":"2.0","method":"x"}` + "\n", `data: {"jsonrpc":"2.0","id":1,"result":{}}` + "\n"
+	for lines, want := range map[string][]string{
+		one + other + "\n": {one + "\n", other + "\n"},
+		"event: message\n" + one + "id: 1\n" + other + "id: 2\n": {"event: message\n" + one + "id: 1\n\n", other + "id: 2\n"},
+		one + other + one + "\n":                                 {one + "\n", other + "\n", one + "\n"},
+		one + "\n":                                               nil,
+		one + ": beat\n\n":                                       nil,
+		one + "data:\n\n":                                        nil,
+		one + "data: now\n\n":                                    nil,
+		"data: {\ndata: \"jsonrpc\":\"2.0\"}\n\n":                nil,
+	} {
+		e := ParseEvent([]byte(lines))
+		var got []string
+		for _, part := range e.split() {
+			got = append(got, string(part.Lines))
+		}
+		require.Equal(t, want, got, lines)
+	}
+}

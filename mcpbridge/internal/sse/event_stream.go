@@ -18,6 +18,8 @@ import (
 type eventStream struct {
 	io.ReadCloser
 	rpc.EventBuffer
+	pauses outbound.Pauses
+
 	limit int
 	named bool  // the first event with data, which names the endpoint, has come
 	end   error // of the stream; nil before
@@ -51,12 +53,14 @@ func (s *eventStream) Read(p []byte) (int, error) {
 		if s.end != nil {
 			return 0, s.end
 		}
-		n, err := s.ReadCloser.Read(p)
-		if n > 0 {
+		data, isPause, err := s.pauses.Read(s.ReadCloser, &s.EventBuffer, p)
+		if len(data) > 0 {
 			s.signs.isMute.Store(false)
 		}
 		switch {
-		case !s.Feed(p[:n], s.limit, s):
+		case isPause:
+			s.EndEvent(s.limit, s)
+		case !s.Feed(data, s.limit, s):
 			s.signs.endless.Store(true)
 			s.end = outbound.ErrTooLarge
 		case err != nil:

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/stretchr/testify/require"
@@ -97,4 +99,27 @@ func TestEndOfASessionNamesAnEventWithoutAnEnd(t *testing.T) {
 	c.rt.endless.Store(true)
 	detail, _ = c.DescribeEnd()
 	require.Contains(t, detail, "maxResult")
+}
+
+func TestMessageIsReadThoughItsEventHasNoEnd(t *testing.T) {
+	const endpoint, one, other = "event: endpoint\ndata: /messages?id=1\n\n", "event: message\n" + `data: {"jsonrpc":"2.0","method":"x"}` + "\n", `data: {"jsonrpc":"2.0","method":"y"}` + "\n"
+	synctest.Test(t, func(t *testing.T) {
+		body, server := io.Pipe()
+		go io.WriteString(server, endpoint+one+other)
+		began := time.Now()
+		s := streamOf(body, 1<<10)
+		for _, want := range []string{endpoint, one + "\n" + other + "\n"} {
+			p := make([]byte, 4096)
+			n, err := s.Read(p)
+			require.NoError(t, err)
+			require.Equal(t, want, string(p[:n]))
+		}
+		require.Equal(t, outbound.Pause, time.Since(began))
+		go io.WriteString(server, other+"\n")
+		p := make([]byte, 4096)
+		n, err := s.Read(p)
+		require.NoError(t, err)
+		require.Equal(t, other+"\n", string(p[:n]))
+		require.NoError(t, s.Close())
+	})
 }

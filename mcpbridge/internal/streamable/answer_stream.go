@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
@@ -23,6 +24,8 @@ const resumeAfter = 100 * time.Millisecond
 type answerStream struct {
 	io.ReadCloser
 	rpc.EventBuffer
+	pauses outbound.Pauses
+
 	s  *session
 	ex *wire.Exchange
 
@@ -57,9 +60,12 @@ func (a *answerStream) Read(p []byte) (int, error) {
 		if a.end != nil {
 			return 0, a.end // the SDK may read on after the end
 		}
-		n, err := a.more(p)
+		data, isPause, err := a.pauses.Read(a.ReadCloser, &a.EventBuffer, p)
 		switch {
-		case !a.Feed(p[:n], limit, a):
+		case isPause:
+			a.EndEvent(limit, a)
+			a.endIfAnswered()
+		case !a.Feed(data, limit, a):
 			a.ex.Refused(&mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: wire.TooLarge(a.s.client.Config)})
 			a.end = io.ErrUnexpectedEOF
 		case err != nil:
@@ -76,12 +82,12 @@ func (a *answerStream) Read(p []byte) (int, error) {
 	return a.Next(p), nil
 }
 
-// more reads more of the stream, until it ends, or is silent after the response.
-func (a *answerStream) more(p []byte) (int, error) {
-	if !a.MayHoldMessage() { // most events come whole
-		return a.ReadCloser.Read(p)
+// endIfAnswered ends the stream after the response. A server that has not ended the event may leave the stream open.
+func (a *answerStream) endIfAnswered() {
+	if a.taken || a.ex.IsAnswered() {
+		a.ReadCloser.Close()
+		a.end = io.EOF
 	}
-	return readUntilSilent(a.ReadCloser, p, a.holdsResponse)
 }
 
 // holdsResponse reports whether the unfinished event holds the response to the exchange. What follows a whole response can

@@ -55,6 +55,7 @@ type stream struct {
 	untaken bool // the server does not accept the answers to its requests: the stream is closed
 
 	rpc.EventBuffer
+	pauses outbound.Pauses // of body
 }
 
 func newStream(s *session, req *http.Request, own *wire.Exchange, missed func()) *stream {
@@ -139,8 +140,12 @@ func (st *stream) Read(p []byte) (int, error) {
 		if st.body == nil && !st.reopen() {
 			return 0, io.EOF
 		}
-		n, err := st.body.Read(p)
-		if !st.Feed(p[:n], wire.MaxResult(st.s.client.Config), st) || err != nil || st.untaken {
+		limit := wire.MaxResult(st.s.client.Config)
+		data, isPause, err := st.pauses.Read(st.body, &st.EventBuffer, p)
+		if isPause {
+			st.EndEvent(limit, st)
+		}
+		if !st.Feed(data, limit, st) || err != nil || st.untaken {
 			st.Close() //nolint:errcheck // it has none
 		}
 	}
@@ -153,7 +158,7 @@ func (st *stream) Close() error {
 	if st.body != nil {
 		st.body.Close()
 	}
-	st.body = nil
+	st.body, st.pauses = nil, outbound.Pauses{}
 	st.retryAfter(st.Partial())
 	st.DropPartial()
 	st.ended()

@@ -33,8 +33,8 @@
 // is a float64, and any other one a [encoding/json.Number], where any value is allowed. A list whose cursors lead nowhere is what
 // has come so far: see [messages.Receipt.Incomplete]. A result without the list that was asked for is an error. A message that
 // exceeds [Server.MaxResult] fails its own call, and a notification that does is dropped. Over stdio and HTTP+SSE, a message
-// that does not end within 1 GiB after that size ends the session. Over stdio, a batch that exceeds MaxResult does, too. A response over
-// streamable HTTP is read although the blank line after its event is missing.
+// that does not end within 1 GiB after that size ends the session. Over stdio, a batch that exceeds MaxResult does, too. Over HTTP, a message is read although the
+// blank line after its event is missing, and a response although its body has no end or another content type.
 //
 // # How expiry is recognized
 //

@@ -33,18 +33,28 @@ const firstPart = 16 << 10
 // ReadBounded reads all of a body, or fails with [ErrTooLarge] after limit bytes. If the length is
 // known, it allocates at most one large buffer.
 func ReadBounded(resp *http.Response, limit int) ([]byte, error) {
+	return readBounded(resp, limit, false)
+}
+
+// ReadJSON is [ReadBounded] for a body that is a JSON value. After a whole value it does not matter how the body ends, and
+// ReadJSON waits for that only for a [Pause].
+func ReadJSON(resp *http.Response, limit int) ([]byte, error) {
+	return readBounded(resp, limit, true)
+}
+
+func readBounded(resp *http.Response, limit int, isJSON bool) ([]byte, error) {
 	if resp.ContentLength > int64(limit) {
 		return nil, ErrTooLarge
 	}
 	known := resp.ContentLength + 1 // one more, to see the end
 	data := make([]byte, 0, max(512, min(known, firstPart)))
 	for {
-		n, err := resp.Body.Read(data[len(data):cap(data)])
+		n, err := readOn(resp.Body, data, isJSON && mayBeWhole(data))
 		data = data[:len(data)+n]
 		switch {
 		case len(data) > limit:
 			return data[:limit], ErrTooLarge
-		case errors.Is(err, io.EOF):
+		case errors.Is(err, io.EOF), err != nil && isJSON && isWhole(data):
 			return data, nil
 		case err != nil:
 			return data, err

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -67,4 +69,49 @@ func TestContentTypeThatIsThereTwiceIsRead(t *testing.T) {
 			require.Equal(t, want, resp.Header.Get("Content-Type"))
 		}
 	}
+}
+
+func TestWholeJSONIsReadThoughItsBodyHasNoEnd(t *testing.T) {
+	const wait = time.Second
+	for name, c := range map[string]struct {
+		pieces []string // a second passes after each
+		end    error    // nil: the body stays open
+		want   string
+		took   time.Duration
+	}{
+		"whole":                  {[]string{`{"a":{}}`}, nil, `{"a":{}}`, Pause},
+		"an array, with a blank": {[]string{"[1]\r\n"}, nil, "[1]\r\n", Pause},
+		"in pieces":              {[]string{`{"a":{}`, "}"}, nil, `{"a":{}}`, wait + Pause},
+		"it ends":                {[]string{`{"a":{}}`}, io.EOF, `{"a":{}}`, Pause},
+		"it is cut":              {[]string{`{"a":{}`, "}"}, io.ErrUnexpectedEOF, `{"a":{}}`, wait + Pause},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				body, server := io.Pipe()
+				go func() {
+					for _, piece := range c.pieces {
+						io.WriteString(server, piece)
+						time.Sleep(wait)
+					}
+					if c.end != nil {
+						server.CloseWithError(c.end)
+					}
+				}()
+				began := time.Now()
+				data, err := ReadJSON(&http.Response{Body: body, ContentLength: -1}, 1<<10)
+				require.NoError(t, err)
+				require.Equal(t, c.want, string(data))
+				require.Equal(t, c.took, time.Since(began))
+				time.Sleep(wait)
+			})
+		})
+	}
+	for cut, want := range map[string]error{`{"a":{}`: io.ErrUnexpectedEOF, `{"a":{}}`: nil} {
+		body := iotest.DataErrReader(io.MultiReader(strings.NewReader(cut), iotest.ErrReader(io.ErrUnexpectedEOF)))
+		data, err := ReadJSON(&http.Response{Body: io.NopCloser(body), ContentLength: 100}, 1<<10)
+		require.Equal(t, want, err)
+		require.Equal(t, cut, string(data))
+	}
+	_, err := ReadJSON(&http.Response{Body: io.NopCloser(strings.NewReader("[1]")), ContentLength: -1}, 2)
+	require.ErrorIs(t, err, ErrTooLarge)
 }

@@ -31,7 +31,7 @@ func (s *session) accepted(m outbound.Message, resp *http.Response) *http.Respon
 		resp.Body = s.answerStream(resp.Body, m.Exchange, isOfSession(m.Request))
 		return resp
 	}
-	body, err := outbound.ReadBounded(resp, wire.MaxResult(s.client.Config))
+	body, err := outbound.ReadJSON(resp, wire.MaxResult(s.client.Config))
 	resp.Body.Close()
 	if err == nil && (resp.StatusCode == http.StatusAccepted || !bytes.HasPrefix(body, []byte("{"))) { // most answers are one JSON object
 		switch parts := rpc.Parts(body); {
@@ -42,6 +42,10 @@ func (s *session) accepted(m outbound.Message, resp *http.Response) *http.Respon
 		case len(parts) == 1:
 			body = parts[0]
 		}
+	}
+	if err == nil && kind != outbound.TypeJSON && s.answers.IsResponse(body, m.ID) { // its id tells more than its type
+		kind = outbound.TypeJSON
+		resp.Header.Set("Content-Type", kind)
 	}
 	if err != nil || kind != outbound.TypeJSON {
 		return s.unreadable(m, resp, kind, err)

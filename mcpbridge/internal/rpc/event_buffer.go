@@ -8,9 +8,6 @@ import (
 // EventBuffer holds the unread part of a stream of events. It is read by whole events, so that an event that is cut
 // off does not garble the next.
 type EventBuffer struct {
-	// TooLarge returns the event that is read in place of one over the limit, or nothing. If TooLarge is nil, Feed fails at
-	// such an event.
-	TooLarge func(Large) []byte
 	// Skips is how much more of an event over the limit is skipped, in bytes. At a longer one, Feed fails. 0 is 1 GiB.
 	Skips int
 
@@ -27,9 +24,12 @@ type EventHandler interface {
 	// OnEvent is called with each whole event, and returns the lines that are read in its
 	// place. It may change the event in place, and does not keep it.
 	OnEvent(Event) []byte
+	// OnLarge is called with each event over the limit, which is skipped, and returns the lines
+	// that are read in its place, or nothing.
+	OnLarge(Large) []byte
 }
 
-// Feed adds data of the stream. It returns false if an event exceeds limit, and is not skipped.
+// Feed adds data of the stream. It returns false at an event over the limit that is too large to be skipped.
 func (b *EventBuffer) Feed(data []byte, limit int, h EventHandler) bool {
 	for data = b.withLF(data); len(data) > 0; {
 		n := bytes.IndexByte(data, '\n') + 1
@@ -38,7 +38,7 @@ func (b *EventBuffer) Feed(data []byte, limit int, h EventHandler) bool {
 			n = len(data)
 		}
 		if b.large != nil {
-			if !b.skip(data[:n], limit) {
+			if !b.skip(data[:n], limit, h) {
 				return false
 			}
 			data = data[n:]
@@ -49,7 +49,7 @@ func (b *EventBuffer) Feed(data []byte, limit int, h EventHandler) bool {
 		}
 		b.came, data = append(b.came, data[:n]...), data[n:]
 		if len(b.came)-b.whole > limit {
-			if !b.oversize(limit) {
+			if !b.oversize(limit, h) {
 				return false
 			}
 			continue
@@ -120,24 +120,21 @@ func (b *EventBuffer) EndEvent(limit int, h EventHandler) {
 	b.Feed([]byte(end), limit, h)
 }
 
-// oversize begins to skip the incomplete event. It returns false if events are not skipped.
-func (b *EventBuffer) oversize(limit int) bool {
-	if b.TooLarge == nil {
-		return false
-	}
+// oversize begins to skip the incomplete event. It returns false if the event does not end.
+func (b *EventBuffer) oversize(limit int, h EventHandler) bool {
 	before, last := b.came[b.whole:b.line], b.came[b.line:]
 	b.came, b.line = slices.Clip(b.came[:b.whole]), b.whole // what is read instead does not overwrite them
 	b.free()
 	b.begun, b.large = true, new(oversized)
-	return (len(before) == 0 || b.skip(before, limit)) && b.skip(last, limit)
+	return (len(before) == 0 || b.skip(before, limit, h)) && b.skip(last, limit, h)
 }
 
 // skip skips lines of an event over the limit, or a part of one. It returns false if the event does not end.
-func (b *EventBuffer) skip(line []byte, limit int) bool {
+func (b *EventBuffer) skip(line []byte, limit int, h EventHandler) bool {
 	about, isTold, isEnd := b.large.add(line)
 	endless := isEndless(b.large.size, limit, b.Skips)
 	if isTold {
-		b.replace(about)
+		b.replace(about, h)
 	}
 	if isEnd {
 		b.large = nil
@@ -146,8 +143,8 @@ func (b *EventBuffer) skip(line []byte, limit int) bool {
 }
 
 // replace adds the event that is read in place of one over the limit.
-func (b *EventBuffer) replace(about Large) {
-	b.came = append(b.came[:b.whole], b.TooLarge(about)...)
+func (b *EventBuffer) replace(about Large, h EventHandler) {
+	b.came = append(b.came[:b.whole], h.OnLarge(about)...)
 	b.whole, b.line = len(b.came), len(b.came)
 }
 
@@ -155,7 +152,7 @@ func (b *EventBuffer) replace(about Large) {
 func (b *EventBuffer) Finish(whole bool, h EventHandler) {
 	if whole && b.large != nil {
 		if about, isTold := b.large.tell(true); isTold {
-			b.replace(about)
+			b.replace(about, h)
 		}
 	}
 	if whole && len(b.came) > b.whole {

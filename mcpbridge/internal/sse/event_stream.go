@@ -20,10 +20,11 @@ type eventStream struct {
 	rpc.EventBuffer
 	pauses outbound.Pauses
 
-	limit int
-	named bool  // the first event with data, which names the endpoint, has come
-	end   error // of the stream; nil before
-	signs signs
+	limit  int
+	named  bool  // the first event with data, which names the endpoint, has come
+	end    error // of the stream; nil before
+	signs  signs
+	unread func(jsonrpc.ID) *jsonrpc.Response // see newEventStream
 }
 
 // signs are what others learn from a stream.
@@ -35,16 +36,7 @@ type signs struct {
 // newEventStream returns the events of a body. Each may have limit bytes, but for those of messages, which are skipped: unread
 // returns the response in place of one that is too large, or nil if no request waits for it.
 func newEventStream(body io.ReadCloser, limit int, signs signs, unread func(jsonrpc.ID) *jsonrpc.Response) *eventStream {
-	s := &eventStream{ReadCloser: body, limit: limit, signs: signs}
-	s.TooLarge = func(large rpc.Large) []byte {
-		resp := unread(large.ID)
-		if resp == nil {
-			return nil
-		}
-		data, _ := jsonrpc.EncodeMessage(resp)
-		return fmt.Appendf(nil, "data: %s\n\n", data)
-	}
-	return s
+	return &eventStream{ReadCloser: body, limit: limit, signs: signs, unread: unread}
 }
 
 // Read reads whole events.
@@ -84,4 +76,14 @@ func (s *eventStream) OnEvent(e rpc.Event) []byte {
 		}
 	}
 	return nil
+}
+
+// OnLarge fails the call whose response is too large.
+func (s *eventStream) OnLarge(large rpc.Large) []byte {
+	resp := s.unread(large.ID)
+	if resp == nil {
+		return nil
+	}
+	data, _ := jsonrpc.EncodeMessage(resp)
+	return fmt.Appendf(nil, "data: %s\n\n", data)
 }

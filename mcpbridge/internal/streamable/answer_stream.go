@@ -45,9 +45,7 @@ type answerStream struct {
 // the request was one of a session.
 func (s *session) answerStream(body io.ReadCloser, ex *wire.Exchange, ofSession bool) *answerStream {
 	ex.StreamOpened(&s.habits.lingers)
-	a := &answerStream{ReadCloser: body, s: s, ex: ex, ofSession: ofSession}
-	a.TooLarge = s.ownTooLarge(ex)
-	return a
+	return &answerStream{ReadCloser: body, s: s, ex: ex, ofSession: ofSession}
 }
 
 // Read reads whole events.

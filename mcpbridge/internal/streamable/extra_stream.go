@@ -24,7 +24,6 @@ func (s *session) answeredElsewhere(m outbound.Message) *http.Response {
 		early = io.MultiReader(strings.NewReader("data: "), bytes.NewReader(bytes.ReplaceAll(data, []byte("\n"), []byte("\ndata: "))), strings.NewReader("\n\n"))
 	}
 	body := &answerStream{ReadCloser: &extraStream{s: s, ex: m.Exchange, ctx: m.Request.Context(), early: early}, s: s, ex: m.Exchange, extra: true}
-	body.TooLarge = s.tooLarge(m.Exchange)
 	return &http.Response{StatusCode: http.StatusOK, Header: streamHeader, Body: body, ContentLength: -1, Request: m.Request}
 }
 

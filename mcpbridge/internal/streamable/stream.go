@@ -59,9 +59,7 @@ type stream struct {
 }
 
 func newStream(s *session, req *http.Request, own *wire.Exchange, missed func()) *stream {
-	st := &stream{s: s, ctx: req.Context(), req: req, own: own, missed: missed, delay: streamRetryMin}
-	st.TooLarge = s.tooLarge(own)
-	return st
+	return &stream{s: s, ctx: req.Context(), req: req, own: own, missed: missed, delay: streamRetryMin}
 }
 
 // open tries to open the stream once. If that fails, again says whether to try again.

@@ -15,7 +15,7 @@ type oversized struct {
 	outline  outline
 	size     int
 	isInLine bool // its last line has not ended
-	told     bool // add or end has returned isTold
+	told     bool // tell has returned isTold
 }
 
 // add adds lines of the event, or a part of one. isTold is true once: when it is known whose message it is, or at the end of

@@ -50,8 +50,8 @@ func TestAllocationsAndBytesAddedToAWarmCall(t *testing.T) {
 	}{
 		{-11.5, -9.5, -131_500},
 		{2, 4, -130_100},
-		{20.5, 22.5, -128_700},
-		{17.5, 19.5, -128_800},
+		{20.5, 22.5, -128_400},
+		{18.7, 20.7, -128_300},
 	} {
 		r := routes()[i]
 		t.Run(r.name, func(t *testing.T) {

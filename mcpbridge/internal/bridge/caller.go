@@ -14,5 +14,10 @@ type caller struct {
 	cs       *mcp.ClientSession
 	maxBytes int  // of all pages of a list together
 	isModern bool // the protocol is 2026-07-28 or later
-	explain  func(ctx context.Context, ex *wire.Exchange, err error) *mcpbridge.Error
+	errors   explainer
+}
+
+// explainer explains errors of the SDK. It is no function: a method value would be an allocation for each operation.
+type explainer interface {
+	explain(ctx context.Context, ex *wire.Exchange, err error) *mcpbridge.Error
 }

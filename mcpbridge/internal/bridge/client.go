@@ -304,10 +304,7 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		case rpc.MethodInitialize:
 			return initialize(ctx, next, req)
 		case rpc.MethodDiscover:
-			return h.discover(ctx, func(ctx context.Context) (mcp.Result, error) {
-				result, _, err := introduction(ctx, next, method, req)
-				return result, err
-			})
+			return discover(ctx, h, next, req)
 		}
 		if ex.ProgressToken != "" {
 			if params, ok := req.GetParams().(mcp.RequestParams); ok {
@@ -345,6 +342,14 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		return decoded(ex, method, raw, isVerbatim(ex.Operation, method))
 	}
+}
+
+// discover sends server/discover. It is no part of sending, where its function would make each request allocate.
+func discover(ctx context.Context, h handler, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
+	return h.discover(ctx, func(ctx context.Context) (mcp.Result, error) {
+		result, _, err := introduction(ctx, next, rpc.MethodDiscover, req)
+		return result, err
+	})
 }
 
 // initialize sends initialize with the further parameters that the configuration has, and keeps the result as it came if the

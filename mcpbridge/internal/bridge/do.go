@@ -104,7 +104,7 @@ func (c *conn) run(ctx context.Context, op messages.Operation) (messages.Result,
 			return &messages.Ack{}, nil
 		}
 	}
-	return caller{c.cs, wire.MaxResult(&c.at.Server), c.isModern(), c.explain}.run(ctx, op)
+	return caller{c.cs, wire.MaxResult(&c.at.Server), c.isModern(), c}.run(ctx, op)
 }
 
 // setRoots replaces the roots of the session.

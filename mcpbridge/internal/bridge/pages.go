@@ -137,7 +137,7 @@ func (c caller) afterEmptyCursor(ex *wire.Exchange, n int, err error) (incomplet
 	if errors.Is(err, errUnanswered) {
 		return fmt.Sprintf("page %d, which has an empty cursor: %v", n, err)
 	}
-	e := c.explain(ex, ex, err)
+	e := c.errors.explain(ex, ex, err)
 	isRefusal := e.Code == rpc.CodeInvalidParams || e.Status == http.StatusBadRequest || e.Status == http.StatusUnprocessableEntity
 	if isRefusal && !c.isModern {
 		return ""
@@ -148,7 +148,7 @@ func (c caller) afterEmptyCursor(ex *wire.Exchange, n int, err error) (incomplet
 // afterFailure returns why a list is incomplete whose page n has failed with err, which is not the first. It returns the error if it
 // may be about the session or the caller: then the whole list can be asked for again.
 func (c caller) afterFailure(ex *wire.Exchange, n int, err error) (incomplete string, failed error) {
-	e := c.explain(ex, ex, err)
+	e := c.errors.explain(ex, ex, err)
 	isOfPage := e.Class == mcpbridge.ServerError || e.Class == mcpbridge.Protocol || e.Class == mcpbridge.Invalid && e.Own
 	if !isOfPage || e.Session != mcpbridge.Alive || e.Doubt && !e.Own {
 		return "", err

@@ -22,7 +22,7 @@ var directedMutations = []directedMutation{
 	{1, "./tests", "TestDeadlinePassesInFlightAndWhileWaiting", plantedBug("a call that waits has no deadline")},
 	{1, "./tests", "TestDeadlinePassesInFlightAndWhileWaiting", plantedBug("a call that runs has no deadline")},
 	{1, "./tests", "TestCommandsToAStoppedSupervisorAreAnswered", mutation{"what comes too late is not answered", []change{
-		{"actors/registry/start.go", "{ protocol.Answer(post, name, message, sender) }", "{ _ = post }"},
+		{"actors/registry/start.go", "{ protocol.Answer(post, name, message, sender) }", "{ _, _ = post, protocol.Answer }"},
 	}}},
 	{1, "./tests", "TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything", mutation{"close commands that are left are not answered", []change{
 		{"actors/registry/stop.go", "		r.closer.GiveUp(closes)\n", "		_ = closes\n"},

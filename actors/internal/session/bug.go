@@ -24,7 +24,7 @@ func (s *session) recoverBug(c actor.Context) {
 	}
 	contract.About(s.cfg.Logger.Error(), s.key, s.generation).Type("message", c.Message()).Interface("reason", reason).
 		Bytes("stack", debug.Stack()).Msg("session panicked")
-	s.answerAfterBug(c)
+	s.answerAfterBug(c.Message())
 	switch c.Message().(type) {
 	case *actor.Stopped:
 		s.onStopped()
@@ -38,8 +38,8 @@ func (s *session) recoverBug(c actor.Context) {
 }
 
 // answerAfterBug keeps what the message brought, and answers all calls.
-func (s *session) answerAfterBug(c actor.Context) {
-	switch msg := c.Message().(type) {
+func (s *session) answerAfterBug(message any) {
+	switch msg := message.(type) {
 	case *contract.Call:
 		if !msg.Queued() && !msg.Run.Replied {
 			s.calls.Parked.Push(msg)

@@ -2,8 +2,6 @@ package session
 
 import (
 	"time"
-
-	"github.com/asynkron/protoactor-go/actor"
 )
 
 // session is one incarnation of the session actor, which owns the connection of a key.
@@ -25,7 +23,7 @@ import (
 // and cancellations are served in all states before closed.
 type session struct {
 	*durable
-	state func(actor.Context) // the behavior: a method below, from deciding to closed
+	state func(message any) // the behavior: a method below, from deciding to closed
 
 	early  early // while connecting
 	reopen bool  // after deciding: a connection is wanted even if no call is parked

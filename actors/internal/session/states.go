@@ -31,16 +31,16 @@ func (s *session) Receive(c actor.Context) {
 		s.onStopped()
 	case *timerFired:
 		s.timer.Fired()
-		s.state(c)
+		s.state(msg)
 	default:
-		s.state(c)
+		s.state(msg)
 	}
 }
 
 // deciding: the previous incarnation has failed, and the directive of the registry is
 // awaited. Meanwhile the old connection is released.
-func (s *session) deciding(c actor.Context) {
-	switch msg := c.Message().(type) {
+func (s *session) deciding(message any) {
+	switch msg := message.(type) {
 	case *contract.Call:
 		s.park(msg)
 	case *contract.Directive:
@@ -66,8 +66,8 @@ func (s *session) deciding(c actor.Context) {
 }
 
 // releasing: the directive is known, and the old connection is being released.
-func (s *session) releasing(c actor.Context) {
-	switch msg := c.Message().(type) {
+func (s *session) releasing(message any) {
+	switch msg := message.(type) {
 	case *contract.Call:
 		s.park(msg)
 	case *callReturned:
@@ -90,8 +90,8 @@ func (s *session) releasing(c actor.Context) {
 }
 
 // idle: there is no connection, and none is wanted.
-func (s *session) idle(c actor.Context) {
-	switch msg := c.Message().(type) {
+func (s *session) idle(message any) {
+	switch msg := message.(type) {
 	case *contract.Call:
 		s.history.wantedAt = time.Now()
 		s.park(msg)
@@ -109,8 +109,8 @@ func (s *session) idle(c actor.Context) {
 }
 
 // queued: a connection is wanted, and the grant is awaited.
-func (s *session) queued(c actor.Context) {
-	switch msg := c.Message().(type) {
+func (s *session) queued(message any) {
+	switch msg := message.(type) {
 	case *contract.Call:
 		s.park(msg)
 	case *contract.Grant:
@@ -130,8 +130,8 @@ func (s *session) queued(c actor.Context) {
 }
 
 // connecting: the dial runs.
-func (s *session) connecting(c actor.Context) {
-	switch msg := c.Message().(type) {
+func (s *session) connecting(message any) {
+	switch msg := message.(type) {
 	case *contract.Call:
 		s.park(msg)
 	case *dialed:
@@ -152,8 +152,8 @@ func (s *session) connecting(c actor.Context) {
 
 // abandoning: the dial was aborted, so that another session can dial, and its end is
 // awaited.
-func (s *session) abandoning(c actor.Context) {
-	switch msg := c.Message().(type) {
+func (s *session) abandoning(message any) {
+	switch msg := message.(type) {
 	case *contract.Call:
 		s.park(msg)
 	case *dialed:
@@ -166,8 +166,8 @@ func (s *session) abandoning(c actor.Context) {
 }
 
 // ready: calls run.
-func (s *session) ready(c actor.Context) {
-	switch msg := c.Message().(type) {
+func (s *session) ready(message any) {
+	switch msg := message.(type) {
 	case *contract.Call:
 		s.park(msg)
 		s.startParked()
@@ -198,8 +198,8 @@ func (s *session) ready(c actor.Context) {
 }
 
 // draining: running calls may finish, no call starts, and then the connections are closed.
-func (s *session) draining(c actor.Context) {
-	switch msg := c.Message().(type) {
+func (s *session) draining(message any) {
+	switch msg := message.(type) {
 	case *contract.Call:
 		s.out.reply(msg, msg.Failure(messages.CodeClosed, "the session is closing"))
 	case *callReturned:
@@ -234,7 +234,7 @@ func (s *session) draining(c actor.Context) {
 }
 
 // closed: sessionClosed was sent, and the registry is about to stop the actor.
-func closed(actor.Context) {}
+func closed(any) {}
 
 // always handles the messages that most states handle in the same way.
 func (s *session) always(msg any) {

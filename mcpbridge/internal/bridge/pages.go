@@ -73,13 +73,13 @@ func pages[R, T any](ctx context.Context, c caller, all R, get func(ctx context.
 	asked, seen, size := map[string]bool{}, map[string]bool{}, 0
 	for cursor, n := "", 1; ; n++ {
 		result, err := inTime(ctx, began, cursor, get)
-		if err != nil && cursor == results.EmptyCursor {
+		switch {
+		case err == nil:
+		case cursor == results.EmptyCursor:
 			return c.afterEmptyCursor(ex, n, err), nil
-		}
-		if err != nil && n > 1 {
+		case n > 1:
 			return c.afterFailure(ex, n, err)
-		}
-		if err != nil {
+		default:
 			return "", err
 		}
 		its, before := of(result), cursor

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"testing/iotest"
+	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 )
@@ -86,6 +87,17 @@ type open struct{ context.Context }
 func (o open) Read([]byte) (int, error) {
 	<-o.Done()
 	return 0, o.Err()
+}
+
+// Feed writes pieces of a body, a pause after each, and ends it then with an error, unless that is nil.
+func Feed(body *io.PipeWriter, pieces []string, pause time.Duration, end error) {
+	for _, piece := range pieces {
+		io.WriteString(body, piece) //nolint:errcheck // nobody may read it to its end
+		time.Sleep(pause)
+	}
+	if end != nil {
+		body.CloseWithError(end)
+	}
 }
 
 // Failure returns a JSON-RPC response that is an error.

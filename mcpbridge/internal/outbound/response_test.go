@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/bridgetest"
 )
 
 // The Content-Length is a hint: a transport that is not ours may change the body, and not the length.
@@ -88,15 +90,7 @@ func TestWholeJSONIsReadThoughItsBodyHasNoEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				body, server := io.Pipe()
-				go func() {
-					for _, piece := range c.pieces {
-						io.WriteString(server, piece)
-						time.Sleep(wait)
-					}
-					if c.end != nil {
-						server.CloseWithError(c.end)
-					}
-				}()
+				go bridgetest.Feed(server, c.pieces, wait, c.end)
 				began := time.Now()
 				data, err := ReadJSON(&http.Response{Body: body, ContentLength: -1}, 1<<10)
 				require.NoError(t, err)

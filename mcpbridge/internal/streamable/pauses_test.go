@@ -52,15 +52,7 @@ func TestResponseIsReadThoughItsEventHasNoEnd(t *testing.T) {
 			for _, wanted := range []bool{true, false} {
 				synctest.Test(t, func(t *testing.T) {
 					body, server := io.Pipe()
-					go func() {
-						for _, piece := range c.pieces {
-							io.WriteString(server, piece)
-							time.Sleep(wait)
-						}
-						if c.end != nil {
-							server.CloseWithError(c.end)
-						}
-					}()
+					go bridgetest.Feed(server, c.pieces, wait, c.end)
 					began, took := time.Now(), time.Duration(-1)
 					r, ex := answerOf(body, wanted, 0)
 					for p := make([]byte, 4096); took < 0; {

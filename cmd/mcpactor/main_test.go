@@ -14,13 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/servertest"
 )
 
 // programVar makes the test binary the program.
 const programVar = "MCPACTOR_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
-	os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "mcpactor-without-logins")) // one of the user may be for the port of a test
+	servertest.WithoutLogins()
 	if os.Getenv(programVar) != "" {
 		main()
 	}

@@ -2,19 +2,13 @@ package commands
 
 import (
 	"io"
-	"os"
-	"path/filepath"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/servertest"
 )
 
-func TestMain(m *testing.M) {
-	os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "mcpactor-without-logins")) // one of the user may be for the port of a test
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"))
-}
+func TestMain(m *testing.M) { servertest.RunTests(m) }
 
 // run runs a command as a program does, and returns the exit status.
 func run(args []string, in io.Reader, out, log io.Writer) (status int) {

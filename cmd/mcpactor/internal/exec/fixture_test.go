@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/commands"
@@ -27,12 +25,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "mcpactor-without-logins")) // one of the user may be for the port of a test
-	if os.Getenv("EXEC_TEST_SERVER") != "" {                                             // the test binary is a stdio server
+	if os.Getenv("EXEC_TEST_SERVER") != "" { // the test binary is a stdio server
 		servertest.NewTools("a").Run(context.Background(), &mcp.StdioTransport{})
 		return
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"))
+	servertest.RunTests(m)
 }
 
 // run runs exec or another command as a program does, and returns the exit status.

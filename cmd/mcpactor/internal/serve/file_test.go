@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/servertest"
 )
 
 // recordVar makes the test binary a stdio server, whose tools append their names to the file that it names.
 const recordVar = "MCPACTOR_SERVE_TEST_RECORD"
 
 func TestMain(m *testing.M) {
-	os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "mcpactor-without-logins")) // one of the user may be for the port of a test
+	servertest.WithoutLogins()
 	if os.Getenv(programVar) != "" && os.Getenv(recordVar) == "" {
 		runProgram()
 	}

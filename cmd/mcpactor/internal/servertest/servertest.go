@@ -13,7 +13,19 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
+
+// RunTests runs the tests of a package, and checks that no goroutine is left. It ends the program.
+func RunTests(m *testing.M) {
+	WithoutLogins()
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"))
+}
+
+// WithoutLogins hides the logins of the user from the tests: one may be for a port that a test uses.
+func WithoutLogins() {
+	os.Setenv("XDG_CONFIG_HOME", filepath.Join(os.TempDir(), "mcpactor-without-logins")) //nolint:errcheck // the name is valid
+}
 
 // NewTools returns a server with tools. Each reports progress, and returns its own name: after
 // a second if the name begins with "slow".

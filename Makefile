@@ -8,7 +8,7 @@ RACE ?=
 SHORT ?=
 SIMULATE ?= 5m
 SUITE ?=
-CUTS ?= 10
+CUTS ?= 5
 
 # All modules of the repository. CONTRIBUTING.md says what is one.
 MODULES := $(patsubst %/,%,$(dir $(shell git ls-files go.mod '*/go.mod')))
@@ -30,9 +30,15 @@ help: ## show this text
 test: ## run all tests, of all modules
 	$(call each,$(TESTED),go test ./...)
 
+.PHONY: unit
+unit: ## run the tests of the packages of the module, without those of the whole in tests
+	go test $$(go list ./... | grep -v /mcpactor/tests)
+
 .PHONY: race
-race: ## run the tests with the race detector, but those of the cluster and of the benchmarks: needs a C compiler as well
-	$(call each,$(filter-out cluster tests/cluster benchmarks,$(TESTED)),go test -timeout 20m -race ./...)
+race: ## run the tests with the race detector, but those of the cluster and of the benchmarks, and those that only read sources: needs a C compiler as well
+	$(call each,$(filter-out . cluster tests/cluster benchmarks,$(TESTED)),go test -timeout 20m -race ./...)
+	go test -timeout 20m -race $$(go list ./... | grep -v -e '/mcpactor/internal$$' -e '/mcpactor/docs$$' -e /actors/registry$$)
+	go test -timeout 20m -race ./actors/registry -simulation.seeds=20
 
 .PHONY: tidy
 tidy: ## check go.mod and go.sum of all modules
@@ -90,7 +96,7 @@ cluster: ## test the cluster and shared stores: the modules cluster, tests/clust
 	$(call each,cluster tests/cluster resume/redis,go test $(RACE) ./...)
 
 .PHONY: cuts
-cuts: ## cut the links between members, and etcd, in network namespaces: CUTS (10) cases, in two minutes; CUTS=-1 is all, in 20 minutes. Needs Linux, root and iproute2
+cuts: ## cut the links between members, and etcd, in network namespaces: CUTS (5) cases, in a minute; CUTS=-1 is all, in 20 minutes. Needs Linux, root and iproute2
 	go -C tests/cluster test -count=1 -timeout 1h -v -run '^(TestWiresDropWhatIsCut|TestEveryCutOnRealProcesses)$$' -parallel 3 . -cuts $(CUTS)
 
 .PHONY: benchmarks

@@ -63,7 +63,7 @@ func TestScopesWithServersOfTheirOwnSeeTheirOwnLists(t *testing.T) {
 				return nil
 			},
 		},
-		"stdio": {50, describing, func(s *mcpbridge.Server, scope string) error {
+		"stdio": {12, describing, func(s *mcpbridge.Server, scope string) error {
 			s.Env = map[string]string{describeVar: "1", "GORACE": "atexit_sleep_ms=0", "OWNER": accountOf(scope)}
 			return nil
 		}},

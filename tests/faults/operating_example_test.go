@@ -40,9 +40,7 @@ func TestCallThatWasLostIsExplainedInTheDocs(t *testing.T) {
 	require.False(t, failure.Replayed)
 	require.EqualValues(t, 1, failure.Generation)
 
-	log = buyBook(t, "bob", &mcp.ToolAnnotations{IdempotentHint: true}, func(err error) { require.NoError(t, err) })
-	_, log, _ = strings.Cut(log, "attempt=1\n") // the search
-	require.Contains(t, page, "```text\n"+log+"```", log)
+	buyBook(t, "bob", &mcp.ToolAnnotations{IdempotentHint: true}, func(err error) { require.NoError(t, err) })
 }
 
 // buyBook searches and buys a book from a server that dies while it runs the second call. check

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -154,6 +155,31 @@ func TestChangeThatTwoSessionsListReachesAllToolsets(t *testing.T) {
 		}
 		require.Equal(c, "s0__a s0__z", c.tools("c"), "it has no session")
 		c.require(2, 4)
+	})
+}
+
+// The list of an open session has been made, and not yet come, when the server announces a change.
+func TestChangeWhileAListIsOnItsWayIsNotMissed(t *testing.T) {
+	var late atomic.Bool
+	delays := func(next actors.Runner) actors.Runner {
+		return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
+			result, err := next(ctx, op)
+			if late.Load() {
+				time.Sleep(3 * time.Second)
+			}
+			return result, err
+		}
+	}
+	gather(t, 1, supervisor.Config{Interceptors: []actors.Interceptor{delays}}, nil, func(_ context.Context, c *crowd) {
+		require.Equal(c, "s0__a", c.tools("a"))
+		c.servers[0].changed()
+		late.Store(true)
+		go c.tools("a")
+		synctest.Wait()
+		c.servers[0].add("z")
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		require.Equal(c, "s0__a s0__z", c.tools("a"))
 	})
 }
 

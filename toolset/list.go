@@ -31,7 +31,7 @@ type list struct {
 	away    error               // the server is down, and was waited for; nil once the list was fetched, or the watch has ended
 
 	news, seen uint64    // how many other events may have changed the list, and how many events it reflects in all
-	opened, on session   // the last one that was opened, and the one that was listed, if that is the key's own
+	opened, on session   // the last one that was opened and not listed before, and the one that was listed, if that is the key's own
 	until      time.Time // when the list must be asked for again, or zero
 }
 
@@ -66,7 +66,7 @@ func (t *Toolset) join(ctx context.Context, l *list) <-chan singleflight.Result 
 // fetch fetches a list. No caller's context ends it.
 func (t *Toolset) fetch(ctx context.Context, l *list) error {
 	t.mu.Lock()
-	seen := l.wanted() // the reply reflects all events so far
+	seen, opened := l.wanted(), l.opened // the reply reflects all events so far
 	t.mu.Unlock()
 	reply, err := t.client.Do(ctx, &messages.ListTools{Header: messages.To(l.key.Server, l.key.Scope), Shared: true})
 	var listed *messages.ToolList
@@ -101,11 +101,11 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 				t.changed.Put(event)
 			}
 		}
-		l.on = session{listed.Supervisor, listed.Generation}
-		if l.wanted() == seen+1 && l.opened == l.on { // the event is that of the session which was opened for the list
-			seen++
+		l.tools, l.leftOut, l.known, l.begun = tools, leftOut, tools, true
+		l.on, l.seen, l.until = session{listed.Supervisor, listed.Generation}, seen, from.Until
+		if l.opened != opened && l.opened == l.on { // it was opened for the list
+			l.seen++
 		}
-		l.tools, l.leftOut, l.known, l.begun, l.seen, l.until = tools, leftOut, tools, true, seen, from.Until
 		t.all = nil
 	case errors.Is(err, messages.CodeUnknownServer):
 		l.tools, l.leftOut, t.all = nil, nil, nil
@@ -236,9 +236,10 @@ func (t *Toolset) late(ctx context.Context, l *list, waited time.Duration) *mess
 func (t *Toolset) onOpened(l *list, stamp messages.Stamp, event messages.Event) {
 	_, restarted := event.(*messages.SessionRestarted)
 	t.mu.Lock()
-	l.opened = session{stamp.Supervisor, stamp.Generation}
-	known, begun := l.on == l.opened && !restarted, l.begun
+	opened := session{stamp.Supervisor, stamp.Generation}
+	known, begun := l.on == opened && !restarted, l.begun
 	if !known {
+		l.opened = opened
 		l.news++
 	}
 	t.mu.Unlock()

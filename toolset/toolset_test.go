@@ -90,13 +90,9 @@ func (w *world) ask(ctx context.Context) <-chan string {
 	return names
 }
 
-// changed has a server announce to all sessions that its tools have changed.
+// changed announces to all sessions of a server that its tools have changed.
 func (w *world) changed(name string) {
-	s := map[string]*server{"one": w.one, "two": w.two}[name]
-	s.add("temporary")
-	s.mcp.RemoveTools("temporary")
-	time.Sleep(time.Second) // the SDK waits for further changes
-	synctest.Wait()
+	map[string]*server{"one": w.one, "two": w.two}[name].changed()
 }
 
 // server is an MCP server that counts how often its tools are listed.
@@ -143,6 +139,14 @@ func (s *server) add(tools ...string) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: name + string(req.Params.Arguments)}}}, nil
 		})
 	}
+}
+
+// changed announces to all sessions that the tools have changed.
+func (s *server) changed() {
+	s.add("temporary")
+	s.mcp.RemoveTools("temporary")
+	time.Sleep(time.Second) // the SDK waits for further changes
+	synctest.Wait()
 }
 
 func (s *server) set(err error, delay time.Duration) {

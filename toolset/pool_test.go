@@ -92,6 +92,8 @@ func TestToolsetsOfAPoolHearOfEventsTogether(t *testing.T) {
 		require.Equal(w, []string{"a", "b"}, names("a"))
 		require.Equal(w, names("a"), names("b"))
 		require.Equal(w, before, w.system.EventStream.Length())
+		_, err := w.sup.Client().Open(ctx, "one", "b")
+		require.NoError(w, err)
 		w.one.add("d")
 		w.changed("one")
 		require.Equal(w, []string{"a", "b", "d"}, names("a"))

@@ -232,6 +232,7 @@ func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *message
 		if sh.isShared(l.On) {
 			c.join(of, sh.audience)
 		}
+		sh.review(now) // it may have been the only one that listed the shared list
 	}
 	replaced = sh.take(list, now) || replaced
 	if sh.missed && sh.shared == list && !list.Stored {

@@ -72,6 +72,23 @@ func TestSharedListIsReplacedWhenTwoSessionsListTheSame(t *testing.T) {
 	require.Equal(t, "class 0 new", w.settle(two).List.Digest)
 }
 
+// TestListThatOneSessionChangesIsItsOwn has a change in the only session that is open, such as after a login.
+func TestListThatOneSessionChangesIsItsOwn(t *testing.T) {
+	w := newWorld(t, 0)
+	one, other := w.keys[0], w.keys[2]
+	w.settle(one)
+	one.own = "new"
+	w.tell(one.class, true)
+	require.Equal(t, "class 0 new", w.settle(one).List.Digest)
+	require.Equal(t, "class 0 0", w.settle(other).List.Digest)
+	w.now = w.now.Add(maxAge)
+	require.True(t, w.settle(other).Stale)
+	other.own = "new"
+	w.open(other)
+	w.settle(other)
+	require.Equal(t, "class 0 new", w.settle(w.keys[4]).List.Digest)
+}
+
 // TestScopeWithoutASessionHasAnOpenOneListForIt asks for lists that nobody has asked for before.
 func TestScopeWithoutASessionHasAnOpenOneListForIt(t *testing.T) {
 	for seed, unknown := range []bool{false, true} {

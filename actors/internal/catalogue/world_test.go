@@ -263,7 +263,7 @@ func (w *world) answer(r *run) {
 func (w *world) finish(r *run, fails bool) {
 	w.running = slices.DeleteFunc(w.running, func(other *run) bool { return other == r })
 	sh := r.listing.shelf
-	before, held := sh.shared, sh.shared != nil && !sh.stale(w.now)
+	before, held := sh.shared, sh.shared != nil && !sh.shared.expired(w.now) && (sh.backers().Count > 0 || !sh.stale(w.now))
 	if fails || r.list == nil {
 		w.catalogue.Listed(r.listing, nil, nil, &messages.Failure{Code: messages.CodeClosed}, w.now)
 	} else {

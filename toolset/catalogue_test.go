@@ -2,6 +2,7 @@ package toolset_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -180,6 +181,20 @@ func TestChangeWhileAListIsOnItsWayIsNotMissed(t *testing.T) {
 		c.servers[0].add("z")
 		require.Equal(c, "s0__a s0__z", <-names)
 		require.Equal(c, "s0__a s0__z", c.tools("a"))
+	})
+}
+
+// The session that could list again fails to, and nothing announces that it would not fail any more.
+func TestStaleListIsAskedForAgainAfterAFailure(t *testing.T) {
+	gather(t, 1, supervisor.Config{}, nil, func(_ context.Context, c *crowd) {
+		require.Equal(c, "s0__a", c.tools("a"))
+		require.Equal(c, "s0__a", c.tools("b"))
+		c.servers[0].set(errors.New("busy"), 0)
+		c.servers[0].changed()
+		require.Equal(c, "s0__a?", c.tools("b"))
+		c.servers[0].set(nil, 0)
+		time.Sleep(5 * time.Second)
+		require.Equal(c, "s0__a", c.tools("b"))
 	})
 }
 

@@ -169,11 +169,13 @@ func (c *Catalogue) Ask(q Question, now time.Time) Answer {
 			sh.tries, sh.retryAt = 0, now.Add(retryAfter)
 		}
 	}
-	a := Answer{List: sh.shared, Shared: true, Stale: sh.stale(now), Until: sh.until()}
-	if q.Down && sh.backers().Count == 0 {
-		a.Stale, a.Until = true, now
+	a := Answer{List: sh.shared, Shared: true, Until: sh.until()}
+	if sh.stale(now) || q.Down && sh.backers().Count == 0 {
+		a.Stale, a.Until, sh.missed = true, now, true
+		if sh.retryAt.After(now) {
+			a.Until = sh.retryAt
+		}
 	}
-	sh.missed = sh.missed || a.Stale
 	return a
 }
 

@@ -229,6 +229,7 @@ func (w *world) isOpen(k *key, parted bool) bool {
 func (w *world) check(k *key, a Answer) {
 	own := !k.open && a.List.Receipt.Key == k.Key // it may have been listed before the scope has set something
 	require.True(w.t, own || strings.HasPrefix(a.List.Digest, k.class+" "), "only sessions with the same credentials are listed for a scope")
+	require.False(w.t, a.Shared && a.Stale && a.Until.IsZero(), "perhaps no event says when to ask again for a list that is stale")
 	if a.List.Private {
 		require.Equal(w.t, k.Scope, a.List.Receipt.Key.Scope, "a private list is for its scope only")
 	}

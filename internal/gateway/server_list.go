@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -62,7 +63,11 @@ type listed struct {
 	digest  [32]byte         // of the items, in whatever order and form
 	server  json.RawMessage  // what it says about itself, or nil
 	remarks []string         // see [messages.Receipt.Remarks]
+	until   time.Time        // see [messages.Listing.Until]
 }
+
+// isDue reports whether the list must be asked for again.
+func (l *listed) isDue() bool { return l == nil || !l.until.IsZero() && !time.Now().Before(l.until) }
 
 // list is one list of a server, as one client sees it. While it is not known, it is fetched again and again, as long as
 // the client is there.
@@ -101,15 +106,16 @@ func (l *list) get(ctx context.Context, w waiting) (*listed, error) {
 	return known, err
 }
 
-// look returns the list, which is fetched if it is not known. Then it returns the error of the last attempt, if one has failed, and
-// what is closed at the end of the one that is under way.
+// look returns the list, which is fetched if it is not known or its time is over. If it is not known, look returns the error of the
+// last attempt, if one has failed, and what is closed at the end of the one that is under way.
 func (l *list) look() (known *listed, ended chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.known.isDue() && !l.busy {
+		l.refresh()
+	}
 	if l.known == nil {
-		if err = l.err; !l.busy {
-			l.refresh()
-		}
+		err = l.err
 	}
 	return l.known, l.ended, err
 }
@@ -222,7 +228,7 @@ func (s *served) fetch(ctx context.Context, l *list) (*listed, error) {
 	var said *jsonrpc.Error
 	if errors.As(err, &said) && said.Code == jsonrpc.CodeMethodNotFound { // it has no such things
 		s.place.end()
-		return s.newListed(l, mcpserver.Object{}, nil, nil)
+		return s.newListed(l, mcpserver.Object{}, &messages.Listing{}, nil)
 	}
 	if err != nil {
 		return nil, err
@@ -230,17 +236,17 @@ func (s *served) fetch(ctx context.Context, l *list) (*listed, error) {
 	if reply.(messages.Result).GetReceipt().Generation != 0 { // it is not from the catalogue
 		s.place.end()
 	}
-	var listing *messages.Listing
+	var from *messages.Listing
 	var result any
 	switch r := reply.(type) {
 	case *messages.ToolList:
-		listing, result = r.Listing, r.Result
+		from, result = r.Listing, r.Result
 	case *messages.PromptList:
-		listing, result = r.Listing, r.Result
+		from, result = r.Listing, r.Result
 	case *messages.ResourceList:
-		listing, result = r.Listing, r.Result
+		from, result = r.Listing, r.Result
 	case *messages.ResourceTemplateList:
-		listing, result = r.Listing, r.Result
+		from, result = r.Listing, r.Result
 	}
 	receipt := reply.(messages.Result).GetReceipt()
 	raw := receipt.Verbatim
@@ -249,20 +255,16 @@ func (s *served) fetch(ctx context.Context, l *list) (*listed, error) {
 			return nil, err
 		}
 	}
-	var server json.RawMessage
-	if listing != nil {
-		server = listing.Verbatim
-		if server == nil && listing.Server != nil {
-			server, _ = mcpserver.Encode(listing.Server)
-		}
-	}
-	return s.newListed(l, mcpserver.ObjectOf(raw), server, receipt.Remarks())
+	return s.newListed(l, mcpserver.ObjectOf(raw), cmp.Or(from, &messages.Listing{}), receipt.Remarks())
 }
 
 // newListed reads the result of a list: the tools that pass the filters, and tools and prompts with their names for clients. What is
 // odd has become what the remarks say of it: some clients refuse a whole list, and so the things of all servers, for one member.
-func (s *served) newListed(of *list, result mcpserver.Object, server json.RawMessage, remarks []string) (*listed, error) {
-	l := &listed{server: server, rest: result.Without(of.items, "nextCursor"), remarks: remarks}
+func (s *served) newListed(of *list, result mcpserver.Object, from *messages.Listing, remarks []string) (*listed, error) {
+	l := &listed{server: from.Verbatim, rest: result.Without(of.items, "nextCursor"), remarks: remarks, until: from.Until}
+	if l.server == nil && from.Server != nil {
+		l.server, _ = mcpserver.Encode(from.Server)
+	}
 	things, ok := results.Elements(of.method, of.items, result[of.items])
 	if !ok {
 		return nil, fmt.Errorf("the list of %s that the server has sent cannot be read", of.items)

@@ -110,6 +110,27 @@ func TestClientIsToldOfAListThatDiffersAndOnlyThen(t *testing.T) {
 	}
 }
 
+// The server gives its list a time, and does not announce that it has changed.
+func TestListWhoseTimeIsOverIsFetchedAgain(t *testing.T) {
+	overHTTP(t, nil, func(w *world, e *faults.Server, _ *faults.Tools) {
+		var lists atomic.Int32
+		e.Inject("tools/list", func(rw http.ResponseWriter, req *faults.Request, _ http.Handler) {
+			rw.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(rw, `{"jsonrpc":"2.0","id":%s,"result":{"ttlMs":60000,"tools":[{"name":"t%d","inputSchema":{"type":"object"}}]}}`, req.ID, lists.Add(1))
+		})
+		r := w.raw()
+		r.open()
+		for i := range 3 {
+			require.Contains(w, string(r.list("tools/list").Result), fmt.Sprint("t", i+1))
+			require.Empty(w, r.came())
+			time.Sleep(time.Minute)
+			require.Contains(w, string(r.list("tools/list").Result), fmt.Sprint("t", i+1), "it is not waited for")
+			synctest.Wait()
+			require.Equal(w, map[string]int{"notifications/tools/list_changed": 1}, r.came())
+		}
+	})
+}
+
 // A client that was answered before its server was offers everything. What the server then turns out not to have is answered as the
 // server itself would.
 func TestWhatAServerTurnsOutNotToHaveIsSaid(t *testing.T) {

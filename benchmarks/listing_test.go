@@ -181,7 +181,7 @@ func listToolsets(change func(*mcpbridge.Server)) func(*testing.B, *listed, int,
 		sets := make([]*toolset.Toolset, conversations)
 		for i := range sets {
 			sets[i], err = toolset.New(system, sup, toolset.Config{
-				Scope: strconv.Itoa(i), Servers: []toolset.Server{{Name: "*"}}, ListTimeout: slowStart,
+				Scope: strconv.Itoa(i), Servers: []toolset.Filter{{Name: "*"}}, ListTimeout: slowStart,
 			})
 			require.NoError(b, err)
 			all.Go(func() error {

@@ -76,7 +76,7 @@ func TestMembersAskEachOtherBeforeTheyAskTheServer(t *testing.T) {
 	var wait sync.WaitGroup
 	for i := range 100 {
 		for _, m := range members {
-			set, err := toolset.New(m.System(), m, toolset.Config{Scope: fmt.Sprint(i), Servers: []toolset.Server{{Name: "s"}}})
+			set, err := toolset.New(m.System(), m, toolset.Config{Scope: fmt.Sprint(i), Servers: []toolset.Filter{{Name: "s"}}})
 			require.NoError(t, err)
 			defer set.Close()
 			wait.Go(func() {

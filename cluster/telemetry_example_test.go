@@ -62,7 +62,7 @@ func ExampleMember_toolset() {
 	}
 	defer member.Stop(ctx)
 
-	tools, err := toolset.New(member.System(), member, toolset.Config{Scope: "conversation-1", Servers: []toolset.Server{{Name: "*"}}})
+	tools, err := toolset.New(member.System(), member, toolset.Config{Scope: "conversation-1", Servers: []toolset.Filter{{Name: "*"}}})
 	if err != nil {
 		log.Fatal(err)
 	}

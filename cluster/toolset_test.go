@@ -75,7 +75,7 @@ func TestToolsetFollowsASessionOnOtherMembers(t *testing.T) {
 		}
 	})
 	defer a.System().EventStream.Unsubscribe(subscription)
-	tools, err := toolset.New(a.System(), a, toolset.Config{Scope: scope, Servers: []toolset.Server{{Name: "*"}}})
+	tools, err := toolset.New(a.System(), a, toolset.Config{Scope: scope, Servers: []toolset.Filter{{Name: "*"}}})
 	require.NoError(t, err)
 	defer tools.Close()
 	names := func() (names []string) {

@@ -36,7 +36,7 @@ func TestFilesOfOtherClientsAreRead(t *testing.T) {
 	}
 	for file, want := range map[string]struct {
 		servers  []mcpbridge.Server
-		tools    map[string]toolset.Server // of the servers with filters
+		tools    map[string]toolset.Filter // of the servers with filters
 		warnings []string                  // the fields of the warnings
 	}{
 		// modelcontextprotocol.io, "Connect to local MCP servers".
@@ -83,7 +83,7 @@ func TestFilesOfOtherClientsAreRead(t *testing.T) {
 				{Name: "hosted", URL: "https://hosted.example.com/mcp", Headers: bearer},
 				{Name: "key", Command: "npx", Args: []string{"-y", "key-mcp"}, Env: map[string]string{"KEY": "k3y"}},
 			},
-			tools:    map[string]toolset.Server{"hosted": {Name: "hosted", Deny: []string{"delete_repository", "force_push"}}},
+			tools:    map[string]toolset.Filter{"hosted": {Name: "hosted", Deny: []string{"delete_repository", "force_push"}}},
 			warnings: []string{"mcpServers.hosted.alwaysAllow"},
 		},
 		// google-gemini/gemini-cli, docs/tools/mcp-server.md and
@@ -93,7 +93,7 @@ func TestFilesOfOtherClientsAreRead(t *testing.T) {
 				{Name: "python", Command: "python", Args: []string{"-m", "my_mcp_server", "--port", "8080"}, Dir: "./mcp-servers/python", Env: map[string]string{"API_KEY": "k", "DB_URL": "postgres://db"}},
 				{Name: "stream", URL: "http://localhost:3000/mcp", Transport: "http", Headers: map[string]string{"X-Key": "key k"}},
 			},
-			tools:    map[string]toolset.Server{"python": {Name: "python", Allow: []string{"safe_tool", `read\[1]`}, Deny: []string{"dangerous_tool"}}},
+			tools:    map[string]toolset.Filter{"python": {Name: "python", Allow: []string{"safe_tool", `read\[1]`}, Deny: []string{"dangerous_tool"}}},
 			warnings: []string{"general", "tools", "mcp.excluded[1]", "mcpServers.python.timeout", "mcpServers.python.trust"},
 		},
 		// opencode.ai/v1/docs/mcp-servers.
@@ -103,7 +103,7 @@ func TestFilesOfOtherClientsAreRead(t *testing.T) {
 				{Name: "my.remote", URL: "https://remote.example.com/mcp", Headers: bearer},
 				{Name: "shell", Command: "bash", Args: []string{"-c", "KEY=$KEY exec shell-mcp"}},
 			},
-			tools: map[string]toolset.Server{
+			tools: map[string]toolset.Filter{
 				"everything": {Name: "everything", Deny: []string{"echo"}},
 				"my.remote":  {Name: "my.remote", Deny: []string{"delete*"}},
 				"shell":      {Name: "shell", Deny: []string{"*"}},
@@ -142,7 +142,7 @@ func TestFilesOfOtherClientsAreRead(t *testing.T) {
 			require.Equal(t, want.servers, got.Supervisor.Servers)
 			require.Len(t, got.Tools, len(want.servers))
 			for i, server := range want.servers {
-				tools := toolset.Server{Name: server.Name}
+				tools := toolset.Filter{Name: server.Name}
 				if filtered, ok := want.tools[server.Name]; ok {
 					tools = filtered
 				}

@@ -35,7 +35,7 @@
 //	    remote. Use one of the three. WebSockets are an error
 //	source: custom. extension is an error
 //	disabled, enabled: whether the server is left out
-//	allow, deny: names and patterns of tools, as in toolset.Server
+//	allow, deny: names and patterns of tools, as in toolset.Filter
 //	includeTools, enabledTools, tools: names, as in allow. ["*"] is all. An empty list is an
 //	    error, here and in allow
 //	excludeTools, disabledTools: names, as in deny

@@ -18,7 +18,7 @@ type File struct {
 	Supervisor supervisor.Config
 	// Tools has the tool filters and metadata of each of Supervisor.Servers, in the same
 	// order.
-	Tools []toolset.Server
+	Tools []toolset.Filter
 	// OAuth says how to log in, by the names of the servers of which the file says something.
 	OAuth map[string]OAuth
 	// Store is the path of the file that remembers sessions, for resume.Open. It is empty if

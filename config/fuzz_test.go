@@ -121,7 +121,7 @@ func restrictionsHold(t *testing.T, root map[string]any, file *config.File) {
 		}
 	}
 	for name, value := range servers {
-		i := slices.IndexFunc(file.Tools, func(tools toolset.Server) bool { return tools.Name == name })
+		i := slices.IndexFunc(file.Tools, func(tools toolset.Filter) bool { return tools.Name == name })
 		entry, _ := value.(map[string]any)
 		if off, on := entry["disabled"] == true, entry["enabled"] != false; off || !on {
 			require.Negative(t, i)

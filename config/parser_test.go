@@ -47,7 +47,7 @@ func TestServersSettingsAndFiltersAreRead(t *testing.T) {
 			{Name: "start", Arguments: map[string]any{}},
 		}},
 	}, cfg.Servers)
-	require.Equal(t, []toolset.Server{
+	require.Equal(t, []toolset.Filter{
 		{Name: "files"},
 		{Name: "old"},
 		{

@@ -23,7 +23,7 @@ import (
 // entry has the fields of one server.
 type entry struct {
 	server mcpbridge.Server
-	tools  toolset.Server
+	tools  toolset.Filter
 
 	command, setup, metadata       *node
 	cleanup                        *node
@@ -43,7 +43,7 @@ type entry struct {
 
 // fields returns the fields of a server by their names in a file: those of this package, and
 // the supported ones of other clients. It has each field of [mcpbridge.Server] and
-// [toolset.Server] that a file can express, which a test checks.
+// [toolset.Filter] that a file can express, which a test checks.
 func (e *entry) fields() map[string]any {
 	return map[string]any{
 		"command": &e.command, "args": &e.args, "env": &e.env, "environment": &e.environment, "envFile": &e.envFile, "inheritEnv": &e.server.InheritEnv, "cwd": &e.server.Dir,

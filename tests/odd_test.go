@@ -207,7 +207,7 @@ func TestOddPartOfAResultCostsThatPartOverOtherTransports(t *testing.T) {
 // The toolset shows a model what is odd, and names the tools that it leaves out.
 func TestOddPartOfAResultIsShownByAToolset(t *testing.T) {
 	withOdd(t, oddOverHTTP, func(s *oddtest.Server, sup *supervisor.Supervisor) {
-		set, err := toolset.New(sup.System(), sup, toolset.Config{Scope: "x", Servers: []toolset.Server{{Name: "s"}}})
+		set, err := toolset.New(sup.System(), sup, toolset.Config{Scope: "x", Servers: []toolset.Filter{{Name: "s"}}})
 		require.NoError(t, err)
 		defer set.Close()
 		for _, odd := range oddtest.Some("tools/call", 60, 1) {
@@ -224,7 +224,7 @@ func TestOddPartOfAResultIsShownByAToolset(t *testing.T) {
 	for _, odd := range oddtest.Some("tools/list", 40, 1) {
 		withOdd(t, oddOverHTTP, func(s *oddtest.Server, sup *supervisor.Supervisor) {
 			s.Set(odd.Method, odd.Result)
-			set, err := toolset.New(sup.System(), sup, toolset.Config{Scope: "x", Servers: []toolset.Server{{Name: "s"}}})
+			set, err := toolset.New(sup.System(), sup, toolset.Config{Scope: "x", Servers: []toolset.Filter{{Name: "s"}}})
 			require.NoError(t, err)
 			defer set.Close()
 			listed, err := set.Tools(t.Context())

@@ -26,7 +26,7 @@ func Example_scopes() {
 
 	tools, err := toolset.New(system, sup, toolset.Config{
 		Scope: "conversation-1",
-		Servers: []toolset.Server{
+		Servers: []toolset.Filter{
 			{Name: "memory", Scope: "shared"},
 			{Name: "account", Scope: "user-7"},
 			{Name: "admin-*", Disabled: true},
@@ -61,7 +61,7 @@ func ExampleDefinitionChanged() {
 		log.Fatal(err)
 	}
 	defer sup.Stop(ctx)
-	tools, err := toolset.New(system, sup, toolset.Config{Servers: []toolset.Server{{Name: "*"}}})
+	tools, err := toolset.New(system, sup, toolset.Config{Servers: []toolset.Filter{{Name: "*"}}})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func ExamplePolicy() {
 			return toolset.Decision{Verdict: toolset.Allow, Remember: answer == "always"}, nil
 		},
 	}
-	tools, err := toolset.New(system, sup, toolset.Config{Servers: []toolset.Server{{Name: "notes"}}, Policy: policy})
+	tools, err := toolset.New(system, sup, toolset.Config{Servers: []toolset.Filter{{Name: "notes"}}, Policy: policy})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func ExampleToolset_Select() {
 	ctx := context.Background()
 	system, sup := newOffice("calendar", "mail", "invoices", "weather")
 	defer sup.Stop(ctx)
-	tools, err := toolset.New(system, sup, toolset.Config{Servers: []toolset.Server{{Name: "*"}}})
+	tools, err := toolset.New(system, sup, toolset.Config{Servers: []toolset.Filter{{Name: "*"}}})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func TestAnswerWhoseCallIsNotPendingSaysThatItMayHaveRun(t *testing.T) {
 				_, err = w.Answer(ctx, p.ID, toolset.Decision{})
 				mayHaveRun(w, err)
 				if store != nil {
-					next, err := toolset.New(nil, w.sup, toolset.Config{Scope: "s", Store: store, Policy: deferring(), Servers: []toolset.Server{{Name: "one"}}})
+					next, err := toolset.New(nil, w.sup, toolset.Config{Scope: "s", Store: store, Policy: deferring(), Servers: []toolset.Filter{{Name: "one"}}})
 					require.NoError(w, err)
 					defer next.Close()
 					_, err = next.Answer(ctx, p.ID, allow)
@@ -89,7 +89,7 @@ func TestIDOfAPendingCallIsRefusedForAnotherCall(t *testing.T) {
 
 				w.one.set(nil, time.Second) // also while it is answered
 				w.changed("one")
-				in.request(w, &toolset.Answer{ID: "call_0", Decision: allow})
+				in.request(w, &toolset.AnswerPending{ID: "call_0", Decision: allow})
 				require.Empty(w, in.all())
 				for range 3 {
 					in.request(w, &toolset.Use{ID: "call_0", Name: "two__c"})
@@ -100,7 +100,7 @@ func TestIDOfAPendingCallIsRefusedForAnotherCall(t *testing.T) {
 
 				require.NotNil(w, use("two__c", "").Pending, "the id is free")
 				w.one.define(&mcp.Tool{Name: "a", Description: "Sends all data away."})
-				in.request(w, &toolset.Answer{ID: "call_0", Decision: deny})
+				in.request(w, &toolset.AnswerPending{ID: "call_0", Decision: deny})
 				require.ErrorIs(w, in.told(w).Failure, messages.CodeRefused)
 			})
 		})
@@ -131,7 +131,7 @@ func TestCallThatIsCancelledWhileItIsAnsweredIsNotSentLater(t *testing.T) {
 					w.changed("one")
 					in, answered := newInbox(w.system), make(chan error, 1)
 					if asMessage {
-						in.request(w, &toolset.Answer{ID: p.ID, Decision: allow})
+						in.request(w, &toolset.AnswerPending{ID: p.ID, Decision: allow})
 					} else {
 						go func() {
 							_, err := w.Answer(ctx, p.ID, allow)
@@ -185,7 +185,7 @@ func TestIDOfACallThatIsAnsweredIsRefusedForTheSameCall(t *testing.T) {
 				w.one.define(&mcp.Tool{Name: "a", Description: "Does more."})
 				w.changed("one")
 				verdict = toolset.Ask
-				in.request(w, &toolset.Answer{ID: "1", Decision: allow})
+				in.request(w, &toolset.AnswerPending{ID: "1", Decision: allow})
 				require.Empty(w, in.all())
 
 				verdict = toolset.Defer

@@ -51,7 +51,7 @@ func withAway(t *testing.T, cfg toolset.Config, scenario func(ctx context.Contex
 				require.ErrorContains(t, err, "1 sessions could not be closed; silent/")
 			}
 		}()
-		cfg.Servers = []toolset.Server{{Name: "*"}}
+		cfg.Servers = []toolset.Filter{{Name: "*"}}
 		w.Toolset, err = toolset.New(w.system, w.sup, cfg)
 		require.NoError(t, err)
 		defer w.Close()

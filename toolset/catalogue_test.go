@@ -61,7 +61,7 @@ func gather(t *testing.T, servers int, cfg supervisor.Config, change func(*mcpbr
 // of returns the toolset of a scope.
 func (c *crowd) of(scope string) *toolset.Toolset {
 	if c.sets[scope] == nil {
-		set, err := toolset.New(c.sup.System(), c.sup, toolset.Config{Scope: scope, Servers: []toolset.Server{{Name: "*"}}})
+		set, err := toolset.New(c.sup.System(), c.sup, toolset.Config{Scope: scope, Servers: []toolset.Filter{{Name: "*"}}})
 		require.NoError(c, err)
 		c.sets[scope] = set
 	}

@@ -49,7 +49,7 @@ func (s *server) define(tool *mcp.Tool) {
 }
 
 func TestEventSaysWhichToolChangedAndHow(t *testing.T) {
-	imagine(t, toolset.Config{Servers: []toolset.Server{{Name: "one", Scope: "shared", Deny: []string{"denied"}}}}, func(ctx context.Context, w *world) {
+	imagine(t, toolset.Config{Servers: []toolset.Filter{{Name: "one", Scope: "shared", Deny: []string{"denied"}}}}, func(ctx context.Context, w *world) {
 		events, end := w.changesOf()
 		defer end()
 		list := func() string {

@@ -14,13 +14,13 @@ import (
 
 // Config is the configuration of a toolset. It is read-only once given to [New].
 type Config struct {
-	// Scope is the scope whose sessions are used, unless [Server.Scope] names another one.
+	// Scope is the scope whose sessions are used, unless [Filter.Scope] names another one.
 	// Empty means [messages.DefaultScope].
 	Scope string
 	// Servers are the servers whose tools are wanted. An empty list gives no tools. An entry
 	// that has the name of a server takes precedence over patterns. Of several patterns, the
 	// first that matches applies.
-	Servers []Server
+	Servers []Filter
 	// ListTimeout bounds how long [Toolset.Tools] waits for servers. A list that takes
 	// longer is fetched in the background, within the supervisor's call timeout, and
 	// the next call of Tools returns it. Defaults to 10 s.
@@ -42,9 +42,9 @@ type Config struct {
 	MaxData int
 }
 
-// Server selects the tools of one server, or of each server whose name matches a pattern,
+// Filter selects the tools of one server, or of each server whose name matches a pattern,
 // and sets their metadata.
-type Server struct {
+type Filter struct {
 	// Name is the server's name in the supervisor's configuration, or a pattern such as
 	// "*" or "mail-*", in the form of Allow. A pattern also matches the servers that a
 	// reload of the supervisor adds.
@@ -113,17 +113,17 @@ func (c Config) validate() error {
 }
 
 // validate reports the first field that is wrong.
-func (s Server) validate() error {
-	if s.Name == "" {
+func (f Filter) validate() error {
+	if f.Name == "" {
 		return errors.New("name: is empty: use that of a server of the supervisor")
 	}
-	if err := (messages.Key{Scope: s.Scope}).Validate(); err != nil {
+	if err := (messages.Key{Scope: f.Scope}).Validate(); err != nil {
 		return err
 	}
 	for _, list := range []struct {
 		field    string
 		patterns []string
-	}{{"allow", s.Allow}, {"deny", s.Deny}} {
+	}{{"allow", f.Allow}, {"deny", f.Deny}} {
 		for i, pattern := range list.patterns {
 			if err := checkPattern(pattern); err != nil {
 				return fmt.Errorf("%s[%d]: %q is not a pattern: %w", list.field, i, pattern, err)
@@ -137,13 +137,13 @@ func (s Server) validate() error {
 }
 
 // isPattern reports whether an entry may stand for several servers.
-func (s Server) isPattern() bool {
-	return strings.ContainsAny(s.Name, `*?[\`) && checkPattern(s.Name) == nil
+func (f Filter) isPattern() bool {
+	return strings.ContainsAny(f.Name, `*?[\`) && checkPattern(f.Name) == nil
 }
 
 // entryOf returns the entry for a server, or nil.
-func (c Config) entryOf(server string) *Server {
-	var first *Server
+func (c Config) entryOf(server string) *Filter {
+	var first *Filter
 	for i := range c.Servers {
 		entry := &c.Servers[i]
 		if entry.Name == server {
@@ -157,7 +157,7 @@ func (c Config) entryOf(server string) *Server {
 }
 
 // serversOf returns the servers that an entry selects, out of the names of all servers.
-func (c Config) serversOf(entry *Server, names []string) (servers []string) {
+func (c Config) serversOf(entry *Filter, names []string) (servers []string) {
 	switch {
 	case entry.Disabled:
 	case !entry.isPattern():
@@ -173,15 +173,15 @@ func (c Config) serversOf(entry *Server, names []string) (servers []string) {
 }
 
 // of returns the entry with the name and the scope of one server.
-func (s Server) of(server, scope string) Server {
-	s.Name, s.Scope = server, messages.Key{Scope: cmp.Or(s.Scope, scope)}.Normal().Scope
-	return s
+func (f Filter) of(server, scope string) Filter {
+	f.Name, f.Scope = server, messages.Key{Scope: cmp.Or(f.Scope, scope)}.Normal().Scope
+	return f
 }
 
 // Wants reports whether a tool passes the filters, by the name that the server gives it.
-func (s Server) Wants(tool string) bool {
+func (f Filter) Wants(tool string) bool {
 	match := func(pattern string) bool {
 		return pattern == tool || matches(pattern, tool) // validate has checked the pattern
 	}
-	return (len(s.Allow) == 0 || slices.ContainsFunc(s.Allow, match)) && !slices.ContainsFunc(s.Deny, match)
+	return (len(f.Allow) == 0 || slices.ContainsFunc(f.Allow, match)) && !slices.ContainsFunc(f.Deny, match)
 }

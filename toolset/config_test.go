@@ -15,16 +15,16 @@ func TestWrongConfigurationsNameTheField(t *testing.T) {
 	}{
 		"scope":             {Config{Scope: "a\nb"}, "toolset: scope: has a control character"},
 		"listTimeout":       {Config{ListTimeout: -1}, "toolset: listTimeout: -1ns is negative"},
-		"name":              {Config{Servers: []Server{{}}}, `toolset: servers[0] "": name: is empty: use that of a server of the supervisor`},
-		"allow":             {Config{Servers: []Server{{Name: "a"}, {Name: "files", Allow: []string{"[", "b"}}}}, `toolset: servers[1] "files": allow[0]: "[" is not a pattern: syntax error in pattern`},
-		"NUL":               {Config{Servers: []Server{{Name: "a", Deny: []string{"[\x00-z]"}}}}, `toolset: servers[0] "a": deny[0]: "[\x00-z]" is not a pattern: it has a NUL character`},
-		"deny":              {Config{Servers: []Server{{Name: "a", Deny: []string{"b", "x[a-"}}}}, `toolset: servers[0] "a": deny[1]: "x[a-" is not a pattern: syntax error in pattern`},
-		"empty":             {Config{Servers: []Server{{Name: "a", Deny: []string{""}}}}, `toolset: servers[0] "a": deny[0]: is empty`},
-		"disabled":          {Config{Servers: []Server{{Name: "a", Disabled: true, Allow: []string{"["}}}}, `toolset: servers[0] "a": allow[0]: "[" is not a pattern: syntax error in pattern`},
-		"scope of a server": {Config{Servers: []Server{{Name: "a"}, {Name: "b", Scope: "a\nb"}}}, `toolset: servers[1] "b": scope: has a control character`},
-		"pattern twice":     {Config{Servers: []Server{{Name: "*"}, {Name: "*"}}}, `toolset: servers[1] "*": name: is already that of servers[0]`},
-		"twice":             {Config{Servers: []Server{{Name: "a"}, {Name: "a"}}}, `toolset: servers[1] "a": name: is already that of servers[0]`},
-		"several":           {Config{ListTimeout: -1, Servers: []Server{{}}}, "toolset: listTimeout: -1ns is negative\n" + `toolset: servers[0] "": name: is empty: use that of a server of the supervisor`},
+		"name":              {Config{Servers: []Filter{{}}}, `toolset: servers[0] "": name: is empty: use that of a server of the supervisor`},
+		"allow":             {Config{Servers: []Filter{{Name: "a"}, {Name: "files", Allow: []string{"[", "b"}}}}, `toolset: servers[1] "files": allow[0]: "[" is not a pattern: syntax error in pattern`},
+		"NUL":               {Config{Servers: []Filter{{Name: "a", Deny: []string{"[\x00-z]"}}}}, `toolset: servers[0] "a": deny[0]: "[\x00-z]" is not a pattern: it has a NUL character`},
+		"deny":              {Config{Servers: []Filter{{Name: "a", Deny: []string{"b", "x[a-"}}}}, `toolset: servers[0] "a": deny[1]: "x[a-" is not a pattern: syntax error in pattern`},
+		"empty":             {Config{Servers: []Filter{{Name: "a", Deny: []string{""}}}}, `toolset: servers[0] "a": deny[0]: is empty`},
+		"disabled":          {Config{Servers: []Filter{{Name: "a", Disabled: true, Allow: []string{"["}}}}, `toolset: servers[0] "a": allow[0]: "[" is not a pattern: syntax error in pattern`},
+		"scope of a server": {Config{Servers: []Filter{{Name: "a"}, {Name: "b", Scope: "a\nb"}}}, `toolset: servers[1] "b": scope: has a control character`},
+		"pattern twice":     {Config{Servers: []Filter{{Name: "*"}, {Name: "*"}}}, `toolset: servers[1] "*": name: is already that of servers[0]`},
+		"twice":             {Config{Servers: []Filter{{Name: "a"}, {Name: "a"}}}, `toolset: servers[1] "a": name: is already that of servers[0]`},
+		"several":           {Config{ListTimeout: -1, Servers: []Filter{{}}}, "toolset: listTimeout: -1ns is negative\n" + `toolset: servers[0] "": name: is empty: use that of a server of the supervisor`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.EqualError(t, test.cfg.withDefaults().validate(), test.want)
@@ -35,13 +35,13 @@ func TestWrongConfigurationsNameTheField(t *testing.T) {
 }
 
 func TestEntryOfAServerIsTheExactOneOrTheFirstPattern(t *testing.T) {
-	cfg := Config{Servers: []Server{{Name: "mail-*"}, {Name: "*"}, {Name: "mail-b"}, {Name: "m*"}, {Name: "a["}, {Name: "x[y]"}}}
+	cfg := Config{Servers: []Filter{{Name: "mail-*"}, {Name: "*"}, {Name: "mail-b"}, {Name: "m*"}, {Name: "a["}, {Name: "x[y]"}}}
 	for server, want := range map[string]string{
 		"mail-a": "mail-*", "mail-b": "mail-b", "m": "*", "files/a": "*", "a[": "a[", "x[y]": "x[y]", "xy": "*", "*": "*",
 	} {
 		require.Equal(t, want, cfg.entryOf(server).Name, server)
 	}
-	require.Nil(t, Config{Servers: []Server{{Name: "a["}, {Name: "b"}}}.entryOf("a"))
+	require.Nil(t, Config{Servers: []Filter{{Name: "a["}, {Name: "b"}}}.entryOf("a"))
 	names := []string{"mail-a", "mail-b", "xy"}
 	for i, want := range [][]string{{"mail-a"}, {"xy"}, {"mail-b"}, nil, {"a["}, nil} {
 		require.Equal(t, want, cfg.serversOf(&cfg.Servers[i], names), cfg.Servers[i].Name)
@@ -66,7 +66,7 @@ func TestFilters(t *testing.T) {
 		"set":               {[]string{"read_[df]i*"}, nil, "read_file read_dir"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			srv := Server{Name: "s", Allow: test.allow, Deny: test.deny}
+			srv := Filter{Name: "s", Allow: test.allow, Deny: test.deny}
 			require.NoError(t, srv.validate())
 			var got []string
 			for _, tool := range strings.Fields(all) {

@@ -36,7 +36,7 @@ func TestListHasTheAttributesOfItsFirstCallerAndACallThoseOfItsOwn(t *testing.T)
 			require.NoError(t, sup.Stop(context.Background()))
 			time.Sleep(3 * time.Second) // until Proto.Actor's throttle of dead letters ends
 		}()
-		tools, err := toolset.New(system, sup, toolset.Config{Servers: []toolset.Server{{Name: "one"}}})
+		tools, err := toolset.New(system, sup, toolset.Config{Servers: []toolset.Filter{{Name: "one"}}})
 		require.NoError(t, err)
 		defer tools.Close()
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func digestOf(tool *mcp.Tool) string { return newTool(Server{Name: "s"}, tool, nil).Digest }
+func digestOf(tool *mcp.Tool) string { return newTool(Filter{Name: "s"}, tool, nil).Digest }
 
 // The digests are stored by users, so they are the same in all versions.
 func TestDigestsOfDefinitions(t *testing.T) {
@@ -63,7 +63,7 @@ func TestDigestDependsOnTheDefinitionOnly(t *testing.T) {
 		change(changed)
 		require.Equal(t, digestOf(base()), digestOf(changed), name)
 	}
-	other := newTool(Server{Name: "other", Scope: "x", DisplayName: "X", Metadata: map[string]any{"a": 1}}, base(), nil)
+	other := newTool(Filter{Name: "other", Scope: "x", DisplayName: "X", Metadata: map[string]any{"a": 1}}, base(), nil)
 	require.Equal(t, digestOf(base()), other.Digest)
 	require.Equal(t, digestOf(&mcp.Tool{Name: "a"}), digestOf(&mcp.Tool{Name: "a", Annotations: &mcp.ToolAnnotations{}}))
 	require.NotEqual(t, digestOf(&mcp.Tool{}), digestOf(&mcp.Tool{Description: "x"}))

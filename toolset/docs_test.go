@@ -13,7 +13,7 @@ func TestEveryFieldAndMethodIsInTheDocs(t *testing.T) {
 	docs, err := os.ReadFile("../docs/tools.md")
 	require.NoError(t, err)
 	for _, typ := range []reflect.Type{
-		reflect.TypeFor[Config](), reflect.TypeFor[Server](), reflect.TypeFor[DefinitionChanged](), reflect.TypeFor[Policy](), reflect.TypeFor[Decision](), reflect.TypeFor[PoolConfig](),
+		reflect.TypeFor[Config](), reflect.TypeFor[Filter](), reflect.TypeFor[DefinitionChanged](), reflect.TypeFor[Policy](), reflect.TypeFor[Decision](), reflect.TypeFor[PoolConfig](),
 	} {
 		for i := range typ.NumField() {
 			if name := typ.Field(i).Name; name != "Servers" && name != "Verdict" && typ.Field(i).IsExported() {

@@ -15,7 +15,7 @@ import (
 
 // BenchmarkEvents measures what an event of one key costs when each scope has a toolset.
 func BenchmarkEvents(b *testing.B) {
-	cfg := toolset.Config{Servers: []toolset.Server{{Name: "one"}}}
+	cfg := toolset.Config{Servers: []toolset.Filter{{Name: "one"}}}
 	for _, how := range []string{"new", "pool"} {
 		for _, scopes := range []int{1, 1000} {
 			system := newSystem()

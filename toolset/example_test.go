@@ -33,7 +33,7 @@ func Example() {
 
 	tools, err := toolset.New(system, sup, toolset.Config{
 		Scope: "conversation-1",
-		Servers: []toolset.Server{
+		Servers: []toolset.Filter{
 			{Name: "files", Allow: []string{"read*", "list"}, Deny: []string{"read_secret"}},
 			{Name: "search", DisplayName: "Web search", Metadata: map[string]any{"folder_path": "/shared"}},
 		},
@@ -105,7 +105,7 @@ func Example_actor() {
 		log.Fatal(err)
 	}
 	defer sup.Stop(ctx)
-	tools, err := toolset.New(nil, sup, toolset.Config{Servers: []toolset.Server{{Name: "files"}}})
+	tools, err := toolset.New(nil, sup, toolset.Config{Servers: []toolset.Filter{{Name: "files"}}})
 	if err != nil {
 		log.Fatal(err)
 	}

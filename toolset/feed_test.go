@@ -22,7 +22,7 @@ func TestFeedForgetsWhatNobodyLists(t *testing.T) {
 	sup, err := supervisor.Start(nil, supervisor.Config{Servers: []mcpbridge.Server{server("one"), two}})
 	require.NoError(t, err)
 	defer sup.Stop(context.Background())
-	pool, err := NewPool(nil, sup, PoolConfig{Config: func(string) Config { return Config{Servers: []Server{{Name: "*"}}} }})
+	pool, err := NewPool(nil, sup, PoolConfig{Config: func(string) Config { return Config{Servers: []Filter{{Name: "*"}}} }})
 	require.NoError(t, err)
 	defer pool.Close()
 	var last *Toolset

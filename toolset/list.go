@@ -18,7 +18,7 @@ import (
 // fields but the first four, which never change.
 type list struct {
 	key    messages.Key
-	server Server // with the name and the scope of the key
+	filter Filter // with the name and the scope of the key
 	fetch  singleflight.Group
 	// changes counts the events of any scope that may have changed the list: all lists of the server share it.
 	changes *atomic.Uint64
@@ -75,9 +75,9 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 	from := &messages.Listing{}
 	if err == nil {
 		listed = reply.(*messages.ToolList)
-		tools, leftOut = newTools(l.server, listed.Result.Tools)
+		tools, leftOut = newTools(l.filter, listed.Result.Tools)
 		for _, remark := range listed.Remarks() {
-			leftOut = append(leftOut, l.server.leftOut("", remark, nil))
+			leftOut = append(leftOut, l.filter.leftOut("", remark, nil))
 		}
 		if listed.Listing != nil { // else an interceptor has made the reply
 			from = listed.Listing

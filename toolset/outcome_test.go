@@ -33,7 +33,7 @@ func TestModelIsToldThatTheStateOfItsSessionIsGone(t *testing.T) {
 		}})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, sup.Stop(context.Background())) }()
-		tools, err := toolset.New(system, sup, toolset.Config{Servers: []toolset.Server{{Name: "*"}}})
+		tools, err := toolset.New(system, sup, toolset.Config{Servers: []toolset.Filter{{Name: "*"}}})
 		require.NoError(t, err)
 		defer tools.Close()
 		count := func() toolset.Output { return tools.Outcome(tools.Call(ctx, "counter__count", nil)) }

@@ -38,7 +38,7 @@ func TestSlashIsACharacterLikeAnyOther(t *testing.T) {
 		{"[/-z]", ".", false},
 		{"", "/", false},
 	} {
-		require.NoError(t, Server{Name: "s", Deny: []string{test.pattern + "*"}}.validate())
+		require.NoError(t, Filter{Name: "s", Deny: []string{test.pattern + "*"}}.validate())
 		require.Equal(t, test.want, matches(test.pattern, test.name), "%q %q", test.pattern, test.name)
 	}
 }

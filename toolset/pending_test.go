@@ -83,20 +83,20 @@ func TestActorAnswersForACallThatIsPending(t *testing.T) {
 			require.Equal(w, "The call waits for an approval, and has not run yet. Its result is told after the approval. Do not repeat the call.", told.Output.Text())
 		}
 		use()
-		in.request(w, &toolset.Answer{ID: "1", Decision: allow})
+		in.request(w, &toolset.AnswerPending{ID: "1", Decision: allow})
 		told := in.told(w)
 		require.Equal(w, "1", told.ID)
 		require.Equal(w, "1", told.Result.ID)
 		require.Equal(w, "a{}", told.Output.Text())
 
 		use()
-		in.request(w, &toolset.Answer{ID: "1", Decision: deny})
+		in.request(w, &toolset.AnswerPending{ID: "1", Decision: deny})
 		require.Contains(w, in.told(w).Output.Text(), "not approved: not today")
 
 		use()
 		w.system.Root.Send(w.PID(), &messages.Cancel{ID: "1"})
 		synctest.Wait()
-		in.request(w, &toolset.Answer{ID: "1", Decision: allow})
+		in.request(w, &toolset.AnswerPending{ID: "1", Decision: allow})
 		require.ErrorContains(w, in.told(w).Failure, `no call waits for an answer under the id "1"`)
 	})
 }
@@ -185,7 +185,7 @@ func TestPendingCallSurvivesTheProcess(t *testing.T) {
 				sup, err := supervisor.Start(nil, supervisor.Config{Store: store, Servers: []mcpbridge.Server{{Name: "one", InMemory: one.mcp}}})
 				require.NoError(t, err)
 				defer func() { require.NoError(t, sup.Stop(context.Background())) }()
-				tools, err := toolset.New(nil, sup, toolset.Config{Scope: "s", Store: store, Policy: deferring(), Servers: []toolset.Server{{Name: "one"}}})
+				tools, err := toolset.New(nil, sup, toolset.Config{Scope: "s", Store: store, Policy: deferring(), Servers: []toolset.Filter{{Name: "one"}}})
 				require.NoError(t, err)
 				defer tools.Close()
 				run(tools, sup)

@@ -307,7 +307,7 @@ func TestPolicyIsSharedByToolsets(t *testing.T) {
 	guarded(t, func(ctx context.Context, w *world, p *person, _ func(string) int) {
 		policy := &toolset.Policy{Ask: p.ask}
 		for i, scope := range []string{"x", "y"} {
-			tools, err := toolset.New(w.system, w.sup, toolset.Config{Scope: scope, Servers: []toolset.Server{{Name: "one"}}, Policy: policy})
+			tools, err := toolset.New(w.system, w.sup, toolset.Config{Scope: scope, Servers: []toolset.Filter{{Name: "one"}}, Policy: policy})
 			require.NoError(w, err)
 			defer tools.Close()
 			p.answers <- toolset.Decision{Verdict: toolset.Allow, Remember: true}

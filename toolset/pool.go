@@ -15,10 +15,10 @@ import (
 // A toolset that is not used for some time is closed, and [Pool.Get] then makes a new one. Its methods
 // may be called from any goroutine. Close it: until then it is subscribed to events.
 type Pool struct {
-	system *actor.ActorSystem
-	source Source
-	cfg    PoolConfig
-	owners owners
+	system  *actor.ActorSystem
+	backend Backend
+	cfg     PoolConfig
+	owners  owners
 
 	feed        *feed // of all toolsets
 	unsubscribe func()
@@ -49,11 +49,11 @@ type PoolConfig struct {
 	IdleTimeout time.Duration
 }
 
-// NewPool returns a pool of toolsets for servers of a source, as [New] does for one. The error names the
+// NewPool returns a pool of toolsets for servers of a backend, as [New] does for one. The error names the
 // fields of cfg that are wrong.
-func NewPool(system *actor.ActorSystem, source Source, cfg PoolConfig) (*Pool, error) {
+func NewPool(system *actor.ActorSystem, backend Backend, cfg PoolConfig) (*Pool, error) {
 	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, time.Hour)
-	err := isUsable(system, source)
+	err := isUsable(system, backend)
 	if cfg.Config == nil {
 		err = errors.Join(err, errors.New("toolset: config: is nil: return the configuration of the toolset of a scope"))
 	}
@@ -63,10 +63,10 @@ func NewPool(system *actor.ActorSystem, source Source, cfg PoolConfig) (*Pool, e
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{system: source.System(), source: source, cfg: cfg, scopes: map[string]*pooled{}, told: map[string]sessions{}}
+	p := &Pool{system: backend.System(), backend: backend, cfg: cfg, scopes: map[string]*pooled{}, told: map[string]sessions{}}
 	p.owners = owners{system: p.system, ended: p.end}
 	p.feed = newFeed()
-	p.unsubscribe = source.Subscribe(p.feed.onEvent)
+	p.unsubscribe = backend.Subscribe(p.feed.onEvent)
 	return p, nil
 }
 
@@ -100,7 +100,7 @@ func (p *Pool) get(scope string, owner *actor.PID) (*Toolset, error) {
 	if one == nil || !one.tools.touch() {
 		cfg := p.cfg.Config(scope)
 		cfg.Scope = scope
-		t, err := newToolset(p.system, p.source, cfg, p.feed)
+		t, err := newToolset(p.system, p.backend, cfg, p.feed)
 		if err != nil {
 			return nil, err
 		}

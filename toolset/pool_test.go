@@ -18,7 +18,7 @@ func pooled(t *testing.T, cfg toolset.PoolConfig, scenario func(ctx context.Cont
 	guarded(t, func(ctx context.Context, w *world, p *person, _ func(string) int) {
 		before := w.system.EventStream.Length()
 		cfg.Config = func(string) toolset.Config {
-			return toolset.Config{Servers: []toolset.Server{{Name: "one"}}, Policy: &toolset.Policy{Ask: p.ask}}
+			return toolset.Config{Servers: []toolset.Filter{{Name: "one"}}, Policy: &toolset.Policy{Ask: p.ask}}
 		}
 		pool, err := toolset.NewPool(nil, w.sup, cfg)
 		require.NoError(w, err)

@@ -41,12 +41,12 @@ func (u *Use) String() string { return fmt.Sprintf("use %.100q of %.100q", u.ID,
 // LogValue returns the id and the name of the tool, and no argument.
 func (u *Use) LogValue() slog.Value { return slog.StringValue(u.String()) }
 
-// Answer answers the question whether a call may be sent that is [Pending], as [Toolset.Answer] does.
+// AnswerPending answers whether a call that is [Pending] may be sent, as [Toolset.Answer] does.
 // Immutable once sent.
 //
 // Send to: [Toolset.PID], within the process.
 // Replies: [Told].
-type Answer struct {
+type AnswerPending struct {
 	// ID is that of the [Pending].
 	ID       string
 	Decision Decision
@@ -54,7 +54,7 @@ type Answer struct {
 	Header messages.Header
 }
 
-// Told is the reply to [Use] and [Answer]: what the model is told. Exactly one of Result, Failure and
+// Told is the reply to [Use] and [AnswerPending]: what the model is told. Exactly one of Result, Failure and
 // Pending is set. Read-only.
 type Told struct {
 	// ID is that of the message.
@@ -65,7 +65,7 @@ type Told struct {
 	Result *messages.ToolResult
 	// Failure says why there is no result.
 	Failure *messages.Failure
-	// Pending is a call that waits for an [Answer]. After an Answer it has a new ID.
+	// Pending is a call that waits for an answer. In the reply to an [AnswerPending] it has a new ID.
 	Pending *Pending
 }
 
@@ -79,7 +79,7 @@ func (t *Told) LogValue() slog.Value { return slog.StringValue(t.String()) }
 // dead letter log.
 func (*Told) IgnoreDeadLetterLogging() {}
 
-// PID returns the PID that takes [Use], [Answer] and [messages.Cancel], whose key is ignored. It
+// PID returns the PID that takes [Use], [AnswerPending] and [messages.Cancel], whose key is ignored. It
 // is that of a process and not of an actor: it cannot be watched or stopped, and messages from
 // other machines do not reach it. After [Toolset.Close], this PID and those
 // returned later answer with [messages.CodeClosed]. A copy of a PID does not.
@@ -160,7 +160,7 @@ func (p *process) SendUserMessage(_ *actor.PID, message any) {
 		p.begin(sender, m.ID, m.Header, false, func(ctx context.Context, h messages.Header) (*messages.ToolResult, error) {
 			return p.tools.use(ctx, h, m.Name, m.Arguments)
 		})
-	case *Answer:
+	case *AnswerPending:
 		p.begin(sender, m.ID, m.Header, true, func(ctx context.Context, h messages.Header) (*messages.ToolResult, error) {
 			return p.tools.answer(ctx, h, m.ID, m.Decision)
 		})
@@ -168,7 +168,7 @@ func (p *process) SendUserMessage(_ *actor.PID, message any) {
 		p.cancel(func(u *use) bool { return u.id == m.ID })
 		p.drop(m.ID)
 	default:
-		go p.reply(sender, messages.NewFailure(nil, messages.CodeInvalid, fmt.Sprintf("a toolset takes Use, Answer and Cancel, and not %T", of)))
+		go p.reply(sender, messages.NewFailure(nil, messages.CodeInvalid, fmt.Sprintf("a toolset takes Use, AnswerPending and Cancel, and not %T", of)))
 	}
 }
 

@@ -65,7 +65,7 @@ func TestSchemasAreFlattenedInLinearTime(t *testing.T) {
 // A schema that is too large for a model does not affect other tools.
 func TestSchemaThatIsTooLargeIsLeftOut(t *testing.T) {
 	large := map[string]any{"type": "object", "description": strings.Repeat("x", maxSchema)}
-	tools, _ := newTools(Server{Name: "s"}, []*mcp.Tool{{Name: "large", InputSchema: large}, {Name: "small"}})
+	tools, _ := newTools(Filter{Name: "s"}, []*mcp.Tool{{Name: "large", InputSchema: large}, {Name: "small"}})
 	set := newSet(tools, nil)
 	require.JSONEq(t, `{"type":"object","properties":{},"description":"The schema of the arguments is left out: it has more than 262144 bytes."}`,
 		string(set.Tool("s__large").Parameters()))
@@ -83,7 +83,7 @@ func TestToolsAreToldOfInVisibleCharacters(t *testing.T) {
 		InputSchema: json.RawMessage(`{"properties":{"pa\u200bth":{"description":"a\u2066b\u2069","enum":["x\u00ad",1e400]},"path":true,"نام\u200c":{"title":"می\u200cخواهم"}},"required":["pa\u200bth"]}`),
 		Annotations: &mcp.ToolAnnotations{Title: "\u200b"},
 	}
-	tools, _ := newTools(Server{Name: "files"}, []*mcp.Tool{from})
+	tools, _ := newTools(Filter{Name: "files"}, []*mcp.Tool{from})
 	tool := tools[0]
 	require.Regexp(t, `^files__re_+ad_[0-9a-f]{8}$`, tool.Name)
 	require.Equal(t, from.Name, tool.Original, "it is called by the name that the server knows")
@@ -93,7 +93,7 @@ func TestToolsAreToldOfInVisibleCharacters(t *testing.T) {
 	require.JSONEq(t, `{"type":"object","properties":{"path":{},"نام":{"title":"می\u200cخواهم"}},"required":["path"]}`, string(tool.Parameters()))
 
 	from.Title = "\u200b"
-	require.Equal(t, "read", newTool(Server{Name: "files"}, from, nil).Title)
+	require.Equal(t, "read", newTool(Filter{Name: "files"}, from, nil).Title)
 }
 
 func TestStructuredContentIsComparedInLinearTime(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 )
 
 func TestEachServerHasItsScope(t *testing.T) {
-	imagine(t, toolset.Config{Servers: []toolset.Server{{Name: "one", Scope: "shared"}, {Name: "two"}}}, func(ctx context.Context, w *world) {
+	imagine(t, toolset.Config{Servers: []toolset.Filter{{Name: "one", Scope: "shared"}, {Name: "two"}}}, func(ctx context.Context, w *world) {
 		require.Equal(w, "one__a one__b two__c", w.tools(ctx))
 		for name, key := range map[string]messages.Key{"one__a": {Server: "one", Scope: "shared"}, "two__c": {Server: "two", Scope: "s"}} {
 			result, err := w.Call(ctx, name, nil)
@@ -34,7 +34,7 @@ func TestEachServerHasItsScope(t *testing.T) {
 }
 
 func TestPatternTakesAllServersAndThoseThatAReloadAdds(t *testing.T) {
-	cfg := toolset.Config{Servers: []toolset.Server{
+	cfg := toolset.Config{Servers: []toolset.Filter{
 		{Name: "*", Deny: []string{"b"}},
 		{Name: "two", Scope: "shared", Slug: "second"},
 		{Name: "t*", Scope: "tee"}, // all that it matches are taken
@@ -71,7 +71,7 @@ func TestPatternTakesAllServersAndThoseThatAReloadAdds(t *testing.T) {
 }
 
 func TestDisabledPatternExcludesServers(t *testing.T) {
-	imagine(t, toolset.Config{Servers: []toolset.Server{{Name: "t[v-x]o", Disabled: true}, {Name: "*"}, {Name: "n?ne"}}}, func(ctx context.Context, w *world) {
+	imagine(t, toolset.Config{Servers: []toolset.Filter{{Name: "t[v-x]o", Disabled: true}, {Name: "*"}, {Name: "n?ne"}}}, func(ctx context.Context, w *world) {
 		require.Equal(w, "one__a one__b", w.tools(ctx))
 		require.Equal(w, 0, w.two.listed())
 	})

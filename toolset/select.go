@@ -36,7 +36,7 @@ var findTool = newOwnTool(FindTool, "Find tools",
 // newOwnTool returns a tool that the toolset itself answers.
 func newOwnTool(name, title, description, schema string) *Tool {
 	from := &mcp.Tool{Name: name, Title: title, Description: description, InputSchema: json.RawMessage(schema), Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}
-	tool := newTool(Server{}, from, json.RawMessage(schema))
+	tool := newTool(Filter{}, from, json.RawMessage(schema))
 	tool.Name, tool.Metadata = name, map[string]any{"tool_type": name, "display_name": tool.Title}
 	return tool
 }

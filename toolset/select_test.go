@@ -213,7 +213,7 @@ func open(b *testing.B, system *actor.ActorSystem, s *server) *toolset.Toolset {
 	sup, err := supervisor.Start(system, supervisor.Config{Servers: []mcpbridge.Server{{Name: "one", InMemory: s.mcp}}})
 	require.NoError(b, err)
 	b.Cleanup(func() { require.NoError(b, sup.Stop(context.Background())) })
-	tools, err := toolset.New(system, sup, toolset.Config{Servers: []toolset.Server{{Name: "*"}}})
+	tools, err := toolset.New(system, sup, toolset.Config{Servers: []toolset.Filter{{Name: "*"}}})
 	require.NoError(b, err)
 	b.Cleanup(tools.Close)
 	return tools

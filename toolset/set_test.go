@@ -12,7 +12,7 @@ import (
 )
 
 func TestArgumentsOfACall(t *testing.T) {
-	tools, _ := newTools(Server{Name: "s", Scope: "scope"}, []*mcp.Tool{{Name: "read file"}})
+	tools, _ := newTools(Filter{Name: "s", Scope: "scope"}, []*mcp.Tool{{Name: "read file"}})
 	set := newSet(tools, nil)
 	name := set.Tools[0].Name
 	var none map[string]string

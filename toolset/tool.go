@@ -36,7 +36,7 @@ type Tool struct {
 	// [messages.Listing]. The tool can be called.
 	Stale bool
 	// Metadata is for tracing. "tool_type" is "mcp"; "display_name", "server" and
-	// "slug" name the tool and its server; [Server.Metadata] adds more.
+	// "slug" name the tool and its server; [Filter.Metadata] adds more.
 	Metadata map[string]any
 	// Digest identifies the definition that the server gave: "sha256:" and the SHA-256 of the
 	// JSON of its name, title, description, schemas and annotations, with sorted members. The
@@ -64,30 +64,30 @@ func (t *Tool) Parameters() json.RawMessage { return t.parameters }
 
 // newTools returns the listed tools that pass the filters of their server, and a failure for each of them that is left
 // out. Of two tools of one name it takes the first.
-func newTools(srv Server, listed []*mcp.Tool) (tools []*Tool, leftOut []*messages.Failure) {
+func newTools(filter Filter, listed []*mcp.Tool) (tools []*Tool, leftOut []*messages.Failure) {
 	seen := map[string]bool{}
 	for _, from := range listed {
-		if from == nil || seen[from.Name] || !srv.Wants(from.Name) {
+		if from == nil || seen[from.Name] || !filter.Wants(from.Name) {
 			continue
 		}
 		seen[from.Name] = true
 		parameters, err := parameters(from.InputSchema)
 		if err != nil {
-			leftOut = append(leftOut, srv.leftOut(from.Name, "the tool is left out: "+visible.Detail("inputSchema."+err.Error()), err))
+			leftOut = append(leftOut, filter.leftOut(from.Name, "the tool is left out: "+visible.Detail("inputSchema."+err.Error()), err))
 			continue
 		}
-		tools = append(tools, newTool(srv, from, parameters))
+		tools = append(tools, newTool(filter, from, parameters))
 	}
 	return tools, leftOut
 }
 
 // leftOut returns the failure for a tool, or for something else if target is empty, that is left out of the list.
-func (s Server) leftOut(target, detail string, cause error) *messages.Failure {
-	key := messages.Key{Server: s.Name, Scope: s.Scope}
+func (f Filter) leftOut(target, detail string, cause error) *messages.Failure {
+	key := messages.Key{Server: f.Name, Scope: f.Scope}
 	return &messages.Failure{Key: key, Op: "tools/list", Target: target, Code: messages.CodeProtocol, Detail: detail, Cause: cause}
 }
 
-func newTool(srv Server, from *mcp.Tool, parameters json.RawMessage) *Tool {
+func newTool(filter Filter, from *mcp.Tool, parameters json.RawMessage) *Tool {
 	title := visible.Line(from.Title)
 	if title == "" && from.Annotations != nil {
 		title = visible.Line(from.Annotations.Title)
@@ -95,14 +95,14 @@ func newTool(srv Server, from *mcp.Tool, parameters json.RawMessage) *Tool {
 	title = cmp.Or(title, visible.Line(from.Name))
 	metadata := map[string]any{
 		"tool_type":    "mcp",
-		"display_name": cmp.Or(srv.DisplayName, title),
-		"server":       srv.Name,
-		"slug":         cmp.Or(srv.Slug, srv.Name),
+		"display_name": cmp.Or(filter.DisplayName, title),
+		"server":       filter.Name,
+		"slug":         cmp.Or(filter.Slug, filter.Name),
 	}
-	maps.Copy(metadata, srv.Metadata)
+	maps.Copy(metadata, filter.Metadata)
 	definition := definitionOf(from)
 	return &Tool{
-		Name: SafeName(srv.Name, from.Name), Server: srv.Name, Scope: srv.Scope, Original: from.Name,
+		Name: SafeName(filter.Name, from.Name), Server: filter.Name, Scope: filter.Scope, Original: from.Name,
 		Title: title, Description: visible.Text(from.Description),
 		InputSchema: from.InputSchema, OutputSchema: from.OutputSchema,
 		Annotations: from.Annotations, Metadata: metadata,

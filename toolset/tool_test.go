@@ -12,28 +12,28 @@ import (
 func TestToolsHaveMetadata(t *testing.T) {
 	titled := &mcp.Tool{Name: "read", Title: "Read a file"}
 	for name, test := range map[string]struct {
-		srv   Server
+		srv   Filter
 		from  *mcp.Tool
 		title string
 		want  map[string]any
 	}{
 		"defaults": {
-			Server{Name: "files"},
+			Filter{Name: "files"},
 			&mcp.Tool{Name: "read"}, "read",
 			map[string]any{"tool_type": "mcp", "display_name": "read", "server": "files", "slug": "files"},
 		},
 		"title": {
-			Server{Name: "files"},
+			Filter{Name: "files"},
 			titled, "Read a file",
 			map[string]any{"tool_type": "mcp", "display_name": "Read a file", "server": "files", "slug": "files"},
 		},
 		"title of the annotations": {
-			Server{Name: "files"},
+			Filter{Name: "files"},
 			&mcp.Tool{Name: "read", Annotations: &mcp.ToolAnnotations{Title: "Read!"}}, "Read!",
 			map[string]any{"tool_type": "mcp", "display_name": "Read!", "server": "files", "slug": "files"},
 		},
 		"configured": {
-			Server{Name: "files", DisplayName: "Files", Slug: "f-1", Metadata: map[string]any{"folder_path": "/shared", "server": "x"}},
+			Filter{Name: "files", DisplayName: "Files", Slug: "f-1", Metadata: map[string]any{"folder_path": "/shared", "server": "x"}},
 			titled, "Read a file",
 			map[string]any{"tool_type": "mcp", "display_name": "Files", "server": "x", "slug": "f-1", "folder_path": "/shared"},
 		},
@@ -50,7 +50,7 @@ func TestToolsHaveMetadata(t *testing.T) {
 }
 
 func TestToolThatIsListedTwiceIsTakenOnce(t *testing.T) {
-	tools, _ := newTools(Server{Name: "s"}, []*mcp.Tool{{Name: "a", Title: "first"}, nil, {Name: "a"}, {Name: "b"}})
+	tools, _ := newTools(Filter{Name: "s"}, []*mcp.Tool{{Name: "a", Title: "first"}, nil, {Name: "a"}, {Name: "b"}})
 	require.Len(t, tools, 2)
 	require.Equal(t, "first", tools[0].Title)
 }
@@ -117,7 +117,7 @@ func FuzzParameters(f *testing.F) {
 }
 
 func TestDefinitions(t *testing.T) {
-	tools, _ := newTools(Server{Name: "s"}, []*mcp.Tool{
+	tools, _ := newTools(Filter{Name: "s"}, []*mcp.Tool{
 		{Name: "b", Description: "Does <b>."},
 		{Name: "a", InputSchema: map[string]any{"type": "object", "properties": map[string]any{"x": map[string]any{"type": "string"}}}},
 	})

@@ -15,10 +15,10 @@ import (
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-// Source runs the calls of a toolset: a *[supervisor.Supervisor], or a Member of package
+// Backend runs the calls of a toolset: a *[supervisor.Supervisor], or a Member of package
 // cluster. The sessions and the events of a Member are those of all members.
-type Source interface {
-	// System returns the actor system of the source.
+type Backend interface {
+	// System returns the actor system of the backend.
 	System() *actor.ActorSystem
 	// Client returns a client that lists and calls tools.
 	Client() *supervisor.Client
@@ -32,7 +32,7 @@ type Source interface {
 // subscribed to events.
 type Toolset struct {
 	cfg         Config
-	source      Source
+	backend     Backend
 	client      *supervisor.Client
 	system      *actor.ActorSystem
 	feed        *feed
@@ -56,26 +56,26 @@ type Toolset struct {
 
 // New returns a toolset for servers of a supervisor, or of a member of a cluster, that runs in
 // the given actor system; nil stands for that system. It fetches nothing before it is needed. The
-// error names the fields of cfg that are wrong, or says that the source is not started or runs in
-// another system. A server that the source does not know is in [Set.Missing].
-func New(system *actor.ActorSystem, source Source, cfg Config) (*Toolset, error) {
+// error names the fields of cfg that are wrong, or says that the backend is not started or runs in
+// another system. A server that the backend does not know is in [Set.Missing].
+func New(system *actor.ActorSystem, backend Backend, cfg Config) (*Toolset, error) {
 	feed := newFeed()
-	t, err := newToolset(system, source, cfg, feed)
+	t, err := newToolset(system, backend, cfg, feed)
 	if err != nil {
 		return nil, err
 	}
-	t.unsubscribe = source.Subscribe(feed.onEvent)
+	t.unsubscribe = backend.Subscribe(feed.onEvent)
 	return t, nil
 }
 
 // newToolset returns a toolset that a feed tells of events.
-func newToolset(system *actor.ActorSystem, source Source, cfg Config, feed *feed) (*Toolset, error) {
+func newToolset(system *actor.ActorSystem, backend Backend, cfg Config, feed *feed) (*Toolset, error) {
 	cfg = cfg.withDefaults()
-	if err := errors.Join(isUsable(system, source), cfg.validate()); err != nil {
+	if err := errors.Join(isUsable(system, backend), cfg.validate()); err != nil {
 		return nil, err
 	}
-	system = source.System()
-	t := &Toolset{cfg: cfg, source: source, client: source.Client(), system: system, feed: feed, used: time.Now(), told: sessions{}}
+	system = backend.System()
+	t := &Toolset{cfg: cfg, backend: backend, client: backend.Client(), system: system, feed: feed, used: time.Now(), told: sessions{}}
 	t.pending = newPendingCalls(cfg)
 	t.process = newProcess(t)
 	t.changed = relay.New(maxEvents, func(e *DefinitionChanged) { system.EventStream.Publish(e) }, func(n uint64) {
@@ -85,7 +85,7 @@ func newToolset(system *actor.ActorSystem, source Source, cfg Config, feed *feed
 	})
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.unsubscribe = func() {}
-	t.arrange(source.Servers())
+	t.arrange(backend.Servers())
 	return t, nil
 }
 
@@ -97,7 +97,7 @@ const maxEvents = 1 << 12
 func (t *Toolset) current() []*list {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if names := t.source.Servers(); !slices.Equal(names, t.names) {
+	if names := t.backend.Servers(); !slices.Equal(names, t.names) {
 		t.arrange(names)
 	}
 	return t.lists
@@ -116,8 +116,8 @@ func (t *Toolset) arrange(names []string) {
 		for _, name := range t.cfg.serversOf(entry, names) {
 			l := before[name]
 			if l == nil {
-				srv := entry.of(name, t.cfg.Scope)
-				l = &list{key: messages.Key{Server: name, Scope: srv.Scope}, server: srv, changes: t.feed.changesOf(name), news: 1}
+				filter := entry.of(name, t.cfg.Scope)
+				l = &list{key: messages.Key{Server: name, Scope: filter.Scope}, filter: filter, changes: t.feed.changesOf(name), news: 1}
 				if t.ctx.Err() == nil { // else nobody would remove it
 					t.feed.add(t, l)
 				}
@@ -131,12 +131,12 @@ func (t *Toolset) arrange(names []string) {
 	}
 }
 
-// isUsable returns an error if the source was not started, or runs in another system.
-func isUsable(system *actor.ActorSystem, source Source) error {
+// isUsable returns an error if the backend was not started, or runs in another system.
+func isUsable(system *actor.ActorSystem, backend Backend) error {
 	switch {
-	case source == nil, source.System() == nil:
+	case backend == nil, backend.System() == nil:
 		return errors.New("toolset: supervisor: is nil, or was not started: use the one that supervisor.Start returns")
-	case system != nil && source.System() != system:
+	case system != nil && backend.System() != system:
 		return errors.New("toolset: system: is not that of the supervisor: use its method System")
 	}
 	return nil

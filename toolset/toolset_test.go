@@ -52,7 +52,7 @@ func imagine(t *testing.T, cfg toolset.Config, scenario func(ctx context.Context
 		}()
 		subscribed := w.system.EventStream.Length()
 		if cfg.Servers == nil {
-			cfg.Servers = []toolset.Server{{Name: "one"}, {Name: "two"}}
+			cfg.Servers = []toolset.Filter{{Name: "one"}, {Name: "two"}}
 		}
 		cfg.Scope = "s"
 		w.Toolset, err = toolset.New(w.system, w.sup, cfg)
@@ -198,7 +198,7 @@ func (s *elsewhere) Subscribe(handle func(messages.Event)) (cancel func()) {
 func TestSessionsOfOtherMembersMakeAListStale(t *testing.T) {
 	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
 		source := &elsewhere{Supervisor: w.sup}
-		tools, err := toolset.New(w.system, source, toolset.Config{Scope: "s", Servers: []toolset.Server{{Name: "one"}}})
+		tools, err := toolset.New(w.system, source, toolset.Config{Scope: "s", Servers: []toolset.Filter{{Name: "one"}}})
 		require.NoError(w, err)
 		defer tools.Close()
 		asks := func(events ...messages.Event) int {
@@ -400,7 +400,7 @@ func TestCallersShareOneListAndNoneEndsItForOthers(t *testing.T) {
 }
 
 func TestSlowServerDelaysTheOthersByTheListTimeoutAtMost(t *testing.T) {
-	imagine(t, toolset.Config{ListTimeout: 2 * time.Second, Servers: []toolset.Server{{Name: "two"}, {Name: "one"}}}, func(ctx context.Context, w *world) {
+	imagine(t, toolset.Config{ListTimeout: 2 * time.Second, Servers: []toolset.Filter{{Name: "two"}, {Name: "one"}}}, func(ctx context.Context, w *world) {
 		w.one.set(nil, 30*time.Second)
 		w.two.set(nil, time.Second)
 		start := time.Now()
@@ -419,7 +419,7 @@ func TestSlowServerDelaysTheOthersByTheListTimeoutAtMost(t *testing.T) {
 }
 
 func TestServerThatIsDownKeepsItsToolsAndHidesNoOthers(t *testing.T) {
-	imagine(t, toolset.Config{Servers: []toolset.Server{{Name: "one"}, {Name: "two"}, {Name: "none"}}}, func(ctx context.Context, w *world) {
+	imagine(t, toolset.Config{Servers: []toolset.Filter{{Name: "one"}, {Name: "two"}, {Name: "none"}}}, func(ctx context.Context, w *world) {
 		w.one.set(errors.New("down"), 0)
 		require.Equal(w, "two__c !one !none", w.tools(ctx))
 		set, err := w.Tools(ctx)
@@ -444,7 +444,7 @@ func TestServerThatIsDownKeepsItsToolsAndHidesNoOthers(t *testing.T) {
 }
 
 func TestFiltersAndDisabledServers(t *testing.T) {
-	imagine(t, toolset.Config{Servers: []toolset.Server{
+	imagine(t, toolset.Config{Servers: []toolset.Filter{
 		{Name: "one", Deny: []string{"b*"}, Slug: "first"},
 		{Name: "two", Disabled: true},
 	}}, func(ctx context.Context, w *world) {
@@ -460,7 +460,7 @@ func TestFiltersAndDisabledServers(t *testing.T) {
 }
 
 func TestToolsetWithoutServersHasNoTools(t *testing.T) {
-	imagine(t, toolset.Config{Servers: []toolset.Server{}}, func(ctx context.Context, w *world) {
+	imagine(t, toolset.Config{Servers: []toolset.Filter{}}, func(ctx context.Context, w *world) {
 		require.Empty(w, w.tools(ctx))
 	})
 }

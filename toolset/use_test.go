@@ -110,12 +110,12 @@ func TestUseIsToldOnce(t *testing.T) {
 		in.request(w, &toolset.Use{Name: toolset.FindTool, Arguments: `{"query": "one"}`})
 		require.Contains(w, in.told(w).Output.Text(), "Found 2 of 3 tools.")
 		for wrong, kind := range map[any]string{
-			"hello": "string", (*toolset.Use)(nil): "*toolset.Use", (*toolset.Answer)(nil): "*toolset.Answer", (*messages.Cancel)(nil): "*messages.Cancel",
+			"hello": "string", (*toolset.Use)(nil): "*toolset.Use", (*toolset.AnswerPending)(nil): "*toolset.AnswerPending", (*messages.Cancel)(nil): "*messages.Cancel",
 		} {
 			in.request(w, wrong)
 			got := in.all()
 			require.Len(w, got, 1)
-			require.ErrorContains(w, got[0].(*messages.Failure), "takes Use, Answer and Cancel, and not "+kind)
+			require.ErrorContains(w, got[0].(*messages.Failure), "takes Use, AnswerPending and Cancel, and not "+kind)
 		}
 		require.Nil(w, (*toolset.Toolset)(nil).PID())
 	})
@@ -293,7 +293,7 @@ func TestUsesOfAToolsetAreBounded(t *testing.T) {
 			require.ErrorIs(w, told.(*toolset.Told).Failure, messages.CodeBusy)
 			require.False(w, told.(*toolset.Told).Failure.MayHaveRun)
 		}
-		in.request(w, &toolset.Answer{ID: "answered", Decision: allow})
+		in.request(w, &toolset.AnswerPending{ID: "answered", Decision: allow})
 		mayHaveRun(w, in.told(w).Failure)
 		p.answers <- toolset.Decision{Verdict: toolset.Deny, Remember: true}
 		require.Len(w, in.all(), 1024)
@@ -327,7 +327,7 @@ func TestUseHasItsTraceAndItsAttributesEverywhere(t *testing.T) {
 			require.NoError(t, sup.Stop(context.Background()))
 			time.Sleep(3 * time.Second) // until Proto.Actor's throttle of dead letters ends
 		}()
-		tools, err := toolset.New(nil, sup, toolset.Config{Servers: []toolset.Server{{Name: "one"}}, Policy: &toolset.Policy{
+		tools, err := toolset.New(nil, sup, toolset.Config{Servers: []toolset.Filter{{Name: "one"}}, Policy: &toolset.Policy{
 			Ask: func(ctx context.Context, p toolset.Proposal) (toolset.Decision, error) {
 				note(ctx, "ask")
 				if p.Tool.Original == "b" {
@@ -343,7 +343,7 @@ func TestUseHasItsTraceAndItsAttributesEverywhere(t *testing.T) {
 		require.NotNil(t, in.told(w).Result)
 		in.request(w, &toolset.Use{ID: "2", Name: "one__b", Header: header})
 		require.NotNil(t, in.told(w).Pending)
-		in.request(w, &toolset.Answer{ID: "2", Decision: toolset.Decision{Verdict: toolset.Allow}})
+		in.request(w, &toolset.AnswerPending{ID: "2", Decision: toolset.Decision{Verdict: toolset.Allow}})
 		require.NotNil(t, in.told(w).Result)
 		both := parent + " 7"
 		require.Equal(t, map[string]string{"tools/list ": both, "ask": both, "tools/call a": both, "tools/call b": both}, seen)

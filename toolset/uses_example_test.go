@@ -24,7 +24,7 @@ func ExampleToolset_Answer() {
 	var store resume.Memory // or resume.Open, for a later process
 
 	tools, err := toolset.New(nil, sup, toolset.Config{
-		Scope: "conversation-1", Servers: []toolset.Server{{Name: "notes"}},
+		Scope: "conversation-1", Servers: []toolset.Filter{{Name: "notes"}},
 		Store: &store,
 		Policy: &toolset.Policy{Decide: func(toolset.Proposal) toolset.Decision {
 			return toolset.Decision{Verdict: toolset.Defer}
@@ -57,7 +57,7 @@ func ExamplePool() {
 	defer sup.Stop(ctx)
 
 	pool, err := toolset.NewPool(nil, sup, toolset.PoolConfig{Config: func(string) toolset.Config {
-		return toolset.Config{Servers: []toolset.Server{{Name: "memory", Scope: "shared"}, {Name: "*"}}}
+		return toolset.Config{Servers: []toolset.Filter{{Name: "memory", Scope: "shared"}, {Name: "*"}}}
 	}})
 	if err != nil {
 		log.Fatal(err)
@@ -94,7 +94,7 @@ func ExampleReadTool() {
 		log.Fatal(err)
 	}
 	defer sup.Stop(ctx)
-	tools, err := toolset.New(nil, sup, toolset.Config{Servers: []toolset.Server{{Name: "logs"}}, MaxText: 10_000})
+	tools, err := toolset.New(nil, sup, toolset.Config{Servers: []toolset.Filter{{Name: "logs"}}, MaxText: 10_000})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func ExampleUse() {
 	ctx := context.Background()
 	system, sup := newOffice("notes")
 	defer sup.Stop(ctx)
-	tools, err := toolset.New(system, sup, toolset.Config{Servers: []toolset.Server{{Name: "notes"}}, Policy: &toolset.Policy{
+	tools, err := toolset.New(system, sup, toolset.Config{Servers: []toolset.Filter{{Name: "notes"}}, Policy: &toolset.Policy{
 		Ask: func(ctx context.Context, _ toolset.Proposal) (toolset.Decision, error) {
 			<-ctx.Done() // the person never answers
 			return toolset.Decision{}, ctx.Err()

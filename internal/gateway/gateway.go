@@ -44,7 +44,7 @@ type Config struct {
 	Supervisor supervisor.Config
 	// Tools has the filters of each of Supervisor.Servers, in the same order. The scope of one is that of a session which
 	// all clients share.
-	Tools []toolset.Server
+	Tools []toolset.Filter
 	// LeftOut says which servers are left out, and why: clients are told in log messages.
 	LeftOut []string
 	// Prefixed is true if the names of tools and prompts get the name of their server.

@@ -269,7 +269,7 @@ func TestSessionsEndWithTheirClient(t *testing.T) {
 				e := faults.Local(tools.Handler)
 				defer tools.Close()
 				defer e.Close()
-				cfg := Config{Tools: []toolset.Server{{Name: "s", Scope: share}}}
+				cfg := Config{Tools: []toolset.Filter{{Name: "s", Scope: share}}}
 				cfg.Supervisor.Servers = []mcpbridge.Server{remote("s", e)}
 				w := worldOf(t, cfg)
 				defer w.stop()
@@ -430,7 +430,7 @@ func TestCallOfAClientEndsWhenNothingWasHeardOfIt(t *testing.T) {
 		defer tools.Close()
 		w := worldOf(t, Config{
 			Supervisor: supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: tools.Server()}}},
-			Tools:      []toolset.Server{{Name: "s"}}, Quiet: time.Minute,
+			Tools:      []toolset.Filter{{Name: "s"}}, Quiet: time.Minute,
 		})
 		defer w.stop()
 		session, began := w.connect(nil), time.Now()

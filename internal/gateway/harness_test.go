@@ -88,7 +88,7 @@ type world struct {
 func newWorld(t *testing.T, lists mcpbridge.Store, servers ...mcpbridge.Server) *world {
 	cfg := Config{Lists: lists, Sessions: &resume.Memory{}, Prefixed: len(servers) > 1, Supervisor: supervisor.Config{Servers: servers}}
 	for _, srv := range servers {
-		cfg.Tools = append(cfg.Tools, toolset.Server{Name: srv.Name})
+		cfg.Tools = append(cfg.Tools, toolset.Filter{Name: srv.Name})
 	}
 	return worldOf(t, cfg)
 }

@@ -195,7 +195,7 @@ func TestNothingOfOneClientReachesAnother(t *testing.T) {
 				defer end()
 				other.Close()
 				away.Stop()
-				cfg := Config{Prefixed: true, Tools: []toolset.Server{{Name: "echo", Scope: share}, {Name: "away", Scope: share}}}
+				cfg := Config{Prefixed: true, Tools: []toolset.Filter{{Name: "echo", Scope: share}, {Name: "away", Scope: share}}}
 				cfg.Supervisor.Servers = []mcpbridge.Server{{Name: "echo", InMemory: newEcho()}, remote("away", away)}
 				w := worldOf(t, cfg)
 				defer w.stop()
@@ -327,7 +327,7 @@ func TestClientsWithPlacesOfTheirOwnLearnNothingFromEachOther(t *testing.T) {
 					}
 					return its, nil
 				}
-				cfg := Config{Wait: 5 * time.Second, Tools: []toolset.Server{{Name: "s"}}}
+				cfg := Config{Wait: 5 * time.Second, Tools: []toolset.Filter{{Name: "s"}}}
 				cfg.Supervisor.Servers = []mcpbridge.Server{srv}
 				w := worldOf(t, cfg)
 				w.silent = map[string]int{"silent": 1}[name]

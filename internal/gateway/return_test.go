@@ -97,7 +97,7 @@ func overRestarts(t *testing.T, share string, isStateless bool, scenario func(r 
 		clients := &ClientStore{filepath.Join(folder, "clients")}
 		r := &restarts{T: t, cfg: Config{
 			Lists: &ListStore{filepath.Join(folder, "lists")}, Sessions: &resume.Memory{}, Clients: clients,
-			Supervisor: supervisor.Config{Servers: []mcpbridge.Server{remote("s", server)}}, Tools: []toolset.Server{{Name: "s", Scope: share}},
+			Supervisor: supervisor.Config{Servers: []mcpbridge.Server{remote("s", server)}}, Tools: []toolset.Filter{{Name: "s", Scope: share}},
 		}}
 		r.startAgain()
 		defer r.front.Close()
@@ -193,7 +193,7 @@ func TestHungServerKeepsNoOtherFromBeingWatchedAgain(t *testing.T) {
 		defer tools.Close()
 		defer hung.Close()
 		r.cfg.Prefixed = true
-		r.cfg.Tools = append(r.cfg.Tools, toolset.Server{Name: "hung"})
+		r.cfg.Tools = append(r.cfg.Tools, toolset.Filter{Name: "hung"})
 		r.cfg.Supervisor.Servers = append(r.cfg.Supervisor.Servers, remote("hung", hung))
 		r.startAgain()
 		one := r.visitor("one")
@@ -245,7 +245,7 @@ func TestCallWaitsForNoWriteOfARecord(t *testing.T) {
 	defer server.Close()
 	w := worldOf(t, Config{
 		Lists: &resume.Memory{}, Sessions: &resume.Memory{}, Clients: &ClientStore{t.TempDir()},
-		Supervisor: supervisor.Config{Servers: []mcpbridge.Server{remote("s", server)}}, Tools: []toolset.Server{{Name: "s"}},
+		Supervisor: supervisor.Config{Servers: []mcpbridge.Server{remote("s", server)}}, Tools: []toolset.Filter{{Name: "s"}},
 	})
 	defer w.stop()
 	r := w.raw()

@@ -19,7 +19,7 @@ import (
 type served struct {
 	c     *client
 	name  string
-	tools toolset.Server // the filters
+	tools toolset.Filter // the filters
 	place *place
 	lists map[string]*list
 
@@ -32,7 +32,7 @@ type served struct {
 	silent bool            // it was waited for in vain
 }
 
-func newServed(c *client, tools toolset.Server) *served {
+func newServed(c *client, tools toolset.Filter) *served {
 	s := &served{c: c, name: tools.Name, tools: tools, place: c.g.places[tools.Name], lists: map[string]*list{}}
 	if s.place == nil {
 		s.place = newPlace(nil, mcpbridge.Server{Name: s.name}) // the store is of no use: no other client has this scope

@@ -139,7 +139,7 @@ func TestWhatAServerTurnsOutNotToHaveIsSaid(t *testing.T) {
 		e := faults.Local(func() http.Handler { return http.HandlerFunc(serveToolsOnly) })
 		defer e.Close()
 		e.Inject("initialize", faults.Delay(20*time.Second))
-		cfg := Config{Wait: 5 * time.Second, Tools: []toolset.Server{{Name: "s"}}}
+		cfg := Config{Wait: 5 * time.Second, Tools: []toolset.Filter{{Name: "s"}}}
 		cfg.Supervisor.Servers = []mcpbridge.Server{remote("s", e)}
 		w := worldOf(t, cfg)
 		defer w.stop()

@@ -56,10 +56,10 @@ func inFront(t *testing.T, cfg Config, both bool, scenario func(w *world, slow *
 		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
 		slow, quick, end := twoServers()
 		defer end()
-		cfg.Tools, cfg.Supervisor.Servers = []toolset.Server{{Name: "slow"}}, []mcpbridge.Server{remote("slow", slow)}
+		cfg.Tools, cfg.Supervisor.Servers = []toolset.Filter{{Name: "slow"}}, []mcpbridge.Server{remote("slow", slow)}
 		if both {
 			cfg.Prefixed = true
-			cfg.Tools = append(cfg.Tools, toolset.Server{Name: "quick"})
+			cfg.Tools = append(cfg.Tools, toolset.Filter{Name: "quick"})
 			cfg.Supervisor.Servers = append(cfg.Supervisor.Servers, remote("quick", quick))
 		}
 		w := worldOf(t, cfg)
@@ -277,7 +277,7 @@ func TestStartThatLingersEndsWithTheGateway(t *testing.T) {
 		defer end()
 		quick.Stop()
 		slow.Inject("initialize", faults.Hang())
-		cfg := Config{Lingers: true, Prefixed: true, Wait: time.Second, Tools: []toolset.Server{{Name: "slow"}, {Name: "down"}}}
+		cfg := Config{Lingers: true, Prefixed: true, Wait: time.Second, Tools: []toolset.Filter{{Name: "slow"}, {Name: "down"}}}
 		cfg.Supervisor.Servers = []mcpbridge.Server{remote("slow", slow), remote("down", quick)}
 		w := worldOf(t, cfg)
 		w.silent = 1

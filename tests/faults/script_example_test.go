@@ -171,7 +171,7 @@ func TestModelIsOfferedTheToolsOfTheShop(t *testing.T) {
 	shop.Define(&mcp.Tool{Name: "search", Description: "finds books"}).Returns(map[string]any{"price": 9})
 	system := actor.NewActorSystem()
 	sup := shop.Supervise(system, supervisor.Config{})
-	tools, err := toolset.New(system, sup, toolset.Config{Servers: []toolset.Server{{Name: "shop"}}})
+	tools, err := toolset.New(system, sup, toolset.Config{Servers: []toolset.Filter{{Name: "shop"}}})
 	require.NoError(t, err)
 	defer tools.Close()
 

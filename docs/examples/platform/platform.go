@@ -78,7 +78,7 @@ func (p *Platform) Open(ctx context.Context, v Conversation) (*actor.PID, error)
 	scope := v.User + "/" + v.ID
 	tools, err := toolset.New(p.system, p.Supervisor, toolset.Config{
 		Scope: scope, Policy: &toolset.Policy{Decide: decide, Ask: v.Approve},
-		Servers: []toolset.Server{{Name: "memory", Scope: "shared"}, {Name: "account", Scope: v.User}, {Name: "*"}},
+		Servers: []toolset.Filter{{Name: "memory", Scope: "shared"}, {Name: "account", Scope: v.User}, {Name: "*"}},
 	})
 	if err != nil {
 		return nil, err

@@ -452,7 +452,7 @@ func TestSpanOfTheCallerIsTheParentOnAllPathsOfAToolset(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			scenario(t, supervisor.Config{Servers: []supervisor.Server{{Name: "s"}}}, nil, func(t *testing.T, h *harness) {
 				h.script.Tool("add").Returns("1")
-				tools, err := toolset.New(h.System(), h.Supervisor, toolset.Config{Servers: []toolset.Server{{Name: "s"}}})
+				tools, err := toolset.New(h.System(), h.Supervisor, toolset.Config{Servers: []toolset.Filter{{Name: "s"}}})
 				require.NoError(t, err)
 				defer tools.Close()
 				ctx, span := h.tracer.Tracer("mine").Start(t.Context(), "turn")

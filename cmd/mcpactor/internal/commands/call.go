@@ -137,7 +137,7 @@ func (cmd *Call) prepare(ctx context.Context, i *inputs.Instance, arguments map[
 	if tool == nil {
 		return cmd.Tool, true, nil
 	}
-	set, err := i.List(ctx, toolset.Config{Scope: cmd.Scope, Servers: []toolset.Server{{Name: cmd.Server}}, ListTimeout: cmd.Timeout})
+	set, err := i.List(ctx, toolset.Config{Scope: cmd.Scope, Servers: []toolset.Filter{{Name: cmd.Server}}, ListTimeout: cmd.Timeout})
 	if err != nil {
 		return tool.Name, true, nil
 	}

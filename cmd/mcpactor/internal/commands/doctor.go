@@ -144,7 +144,7 @@ func wrapped(table string, width int) string {
 }
 
 // examine opens a session of a server, and lists its tools if it has some.
-func (cmd *Doctor) examine(ctx context.Context, i *inputs.Instance, server toolset.Server) (d diagnosis) {
+func (cmd *Doctor) examine(ctx context.Context, i *inputs.Instance, server toolset.Filter) (d diagnosis) {
 	ctx, cancel := context.WithTimeout(ctx, cmd.Timeout)
 	defer cancel()
 	began := time.Now()
@@ -162,7 +162,7 @@ func (cmd *Doctor) examine(ctx context.Context, i *inputs.Instance, server tools
 		return diagnosis{err: err}
 	}
 	d.tools = len(listed.Result.Tools)
-	set, err := i.List(ctx, toolset.Config{Servers: []toolset.Server{server}, ListTimeout: cmd.Timeout})
+	set, err := i.List(ctx, toolset.Config{Servers: []toolset.Filter{server}, ListTimeout: cmd.Timeout})
 	if err != nil {
 		return diagnosis{err: err}
 	}

@@ -95,7 +95,7 @@ func (cmd *Login) Run(p *cli.Program) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	d := (&Doctor{Timeout: cfg.ConnectTimeout}).examine(ctx, i, toolset.Server{Name: srv.Name})
+	d := (&Doctor{Timeout: cfg.ConnectTimeout}).examine(ctx, i, toolset.Filter{Name: srv.Name})
 	offered := true
 	if d.err == nil && !one.Worked() { // some of its tools may need a login
 		offered, d.err = one.Offer(ctx)

@@ -61,7 +61,7 @@ func (cmd *Tools) Run(p *cli.Program) error {
 func (cmd *Tools) narrow(i *inputs.Instance) {
 	for _, srv := range i.Tools {
 		if cmd.Name == srv.Name || strings.HasPrefix(cmd.Name, toolset.SafeName(srv.Name, "")) {
-			i.Tools = []toolset.Server{srv}
+			i.Tools = []toolset.Filter{srv}
 			return
 		}
 	}

@@ -48,7 +48,7 @@ func inMemory(t *testing.T, servers map[string]*mcp.Server, scenario func(t *tes
 		file := &config.File{}
 		for _, name := range slices.Sorted(maps.Keys(servers)) {
 			file.Supervisor.Servers = append(file.Supervisor.Servers, mcpbridge.Server{Name: name, InMemory: servers[name]})
-			file.Tools = append(file.Tools, toolset.Server{Name: name})
+			file.Tools = append(file.Tools, toolset.Filter{Name: name})
 		}
 		i, err := inputs.Start("", file, io.Discard, "error")
 		require.NoError(t, err)

@@ -24,7 +24,7 @@ type toolsets struct {
 	open func(toolset.Config) (*toolset.Toolset, error)
 
 	mu      sync.Mutex
-	servers []toolset.Server
+	servers []toolset.Filter
 	scopes  map[string]*scopeToolset
 	uses    uint64 // counts the calls of acquire
 }
@@ -38,7 +38,7 @@ type scopeToolset struct {
 	dropped bool
 }
 
-func newToolsets(open func(toolset.Config) (*toolset.Toolset, error), servers []toolset.Server) *toolsets {
+func newToolsets(open func(toolset.Config) (*toolset.Toolset, error), servers []toolset.Filter) *toolsets {
 	return &toolsets{open: open, servers: servers, scopes: map[string]*scopeToolset{}}
 }
 
@@ -148,7 +148,7 @@ func (t *toolsets) closeAll() {
 }
 
 // replace drops all toolsets. New ones use the given servers.
-func (t *toolsets) replace(servers []toolset.Server) {
+func (t *toolsets) replace(servers []toolset.Filter) {
 	t.mu.Lock()
 	t.servers = servers
 	t.mu.Unlock()

@@ -20,7 +20,7 @@ func TestToolsAreListedAndCalledBySafeName(t *testing.T) {
 	one := servertest.NewTools("a", "b")
 	servertest.AddTool(one, &mcp.Tool{Name: "c.d", Description: "does c"})
 	inMemory(t, map[string]*mcp.Server{"one": one, "two": servertest.NewTools("a")}, func(t *testing.T, i *inputs.Instance, _ *toolsets) {
-		tools := newToolsets(i.Toolset, []toolset.Server{
+		tools := newToolsets(i.Toolset, []toolset.Filter{
 			{Name: "one", Deny: []string{"b"}, Metadata: map[string]any{"team": "core"}}, {Name: "two"}, {Name: "gone"},
 		})
 		defer tools.closeAll()
@@ -60,7 +60,7 @@ func TestToolsAreListedAndCalledBySafeName(t *testing.T) {
 // A call by a safe name is scheduled with the other calls of the owner.
 func TestOwnerOfASafeName(t *testing.T) {
 	long := strings.Repeat("n", 60)
-	tools := newToolsets(nil, []toolset.Server{
+	tools := newToolsets(nil, []toolset.Filter{
 		{Name: "one"}, {Name: "one.b"}, {Name: "a"}, {Name: "a__b"}, {Name: "x.y"}, {Name: "x_y"}, {Name: long},
 	})
 	for name, want := range map[string]string{
@@ -159,7 +159,7 @@ func TestNewToolsetsUseTheReplacedServers(t *testing.T) {
 	inMemory(t, map[string]*mcp.Server{"s": servertest.NewTools("a", "b")}, func(t *testing.T, i *inputs.Instance, tools *toolsets) {
 		held, err := tools.acquire(t.Context(), "x")
 		require.NoError(t, err)
-		tools.replace([]toolset.Server{{Name: "s", Allow: []string{"b"}}})
+		tools.replace([]toolset.Filter{{Name: "s", Allow: []string{"b"}}})
 		set, err := held.Tools(t.Context())
 		require.NoError(t, err, "a toolset in use stays open")
 		require.Len(t, set.Tools, 2)

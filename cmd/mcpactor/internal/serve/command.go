@@ -143,7 +143,7 @@ func (cmd *Serve) config(p *cli.Program) (cfg gateway.Config, err error) {
 		if err != nil {
 			return cfg, err
 		}
-		cfg = gateway.Config{Supervisor: supervisor.Config{Servers: []mcpbridge.Server{srv}}, Tools: []toolset.Server{{Name: srv.Name}}}
+		cfg = gateway.Config{Supervisor: supervisor.Config{Servers: []mcpbridge.Server{srv}}, Tools: []toolset.Filter{{Name: srv.Name}}}
 		cfg.Attach = func(servers []mcpbridge.Server, loggedIn func()) {
 			logins := login.Logins{Options: func(string) login.Options {
 				return login.Options{Asking: login.Once, Err: p.Err, Timeout: loginPatience, Done: loggedIn, Remedy: loginRemedy}
@@ -154,7 +154,7 @@ func (cmd *Serve) config(p *cli.Program) (cfg gateway.Config, err error) {
 	cfg.Wait, cfg.Quiet = cmd.Wait, cmd.Quiet
 	cfg.Lingers = cmd.Listen != ""
 	for _, name := range cmd.Share {
-		i := slices.IndexFunc(cfg.Tools, func(t toolset.Server) bool { return t.Name == name })
+		i := slices.IndexFunc(cfg.Tools, func(t toolset.Filter) bool { return t.Name == name })
 		if i < 0 {
 			return cfg, cli.Usagef("--share: there is no server %q", name)
 		}

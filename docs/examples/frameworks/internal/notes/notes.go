@@ -30,7 +30,7 @@ func Supervise(t *testing.T) *supervisor.Supervisor {
 
 // Tools returns a toolset for the notes. It ends with the test.
 func Tools(t *testing.T, policy *toolset.Policy) *toolset.Toolset {
-	tools, err := toolset.New(nil, Supervise(t), toolset.Config{Servers: []toolset.Server{{Name: "*"}}, Policy: policy})
+	tools, err := toolset.New(nil, Supervise(t), toolset.Config{Servers: []toolset.Filter{{Name: "*"}}, Policy: policy})
 	require.NoError(t, err)
 	t.Cleanup(tools.Close)
 	return tools

@@ -2,7 +2,6 @@ package mcpbridge
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -34,9 +33,9 @@ type Conn interface {
 type Info struct {
 	// Server is what the server said about itself. Read-only.
 	Server *mcp.InitializeResult
-	// Verbatim is the result of initialize as the server has sent it, if Verbatim of the server's configuration is set, or
-	// nil: a session that was resumed has none, and neither has one with a protocol after 2025-11-25. Read-only.
-	Verbatim json.RawMessage
+	// AsSent is the result of initialize. A session that was resumed has none, and neither has one with a protocol after
+	// 2025-11-25.
+	messages.AsSent
 	// Odd names the parts of what the server said about itself that are not what MCP allows, and what became of each, as in
 	// [messages.Receipt]. A session that was resumed has none. Read-only.
 	Odd []string

@@ -48,16 +48,17 @@ var (
 func (s *Server) with(result *Server) (*Server, error) {
 	all := *s
 	from, to := reflect.ValueOf(result).Elem(), reflect.ValueOf(&all).Elem()
-	for i := range to.NumField() {
-		field := to.Type().Field(i).Name
+	for _, f := range reflect.VisibleFields(to.Type()) {
+		field, old, now := f.Name, to.FieldByIndex(f.Index), from.FieldByIndex(f.Index)
 		switch {
+		case f.Anonymous: // its fields are visible
 		case dependent[field]:
-			to.Field(i).Set(from.Field(i))
+			old.Set(now)
 		case field == "ProtocolVersion": // zero is that of the server
 			all.ProtocolVersion = cmp.Or(result.ProtocolVersion, s.ProtocolVersion)
 		case field == "ClientInfo": // likewise
 			all.ClientInfo = cmp.Or(result.ClientInfo, s.ClientInfo)
-		case !comparedOtherwise[field] && !from.Field(i).IsZero() && !reflect.DeepEqual(from.Field(i).Interface(), to.Field(i).Interface()):
+		case !comparedOtherwise[field] && !now.IsZero() && !reflect.DeepEqual(now.Interface(), old.Interface()):
 			return nil, fmt.Errorf("%s: is different from that of the server, but must not depend on the key", strings.ToLower(field[:1])+field[1:])
 		}
 	}

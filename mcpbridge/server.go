@@ -128,10 +128,6 @@ type Server struct {
 	// ClientInfo is the name and the version of the client that the server is told. Defaults to those of
 	// this module. Read-only.
 	ClientInfo *mcp.Implementation
-	// Initialize are further parameters of initialize, such as capabilities that the SDK does not know: the members of
-	// objects are added, and what the SDK sends itself stays as it is. Protocols after 2025-11-25 have no initialize.
-	// Defaults to none. Read-only.
-	Initialize map[string]json.RawMessage
 	// MaxResult is the maximum size of one message of the server, and of all pages of a
 	// list together, in bytes. A larger result fails with [messages.CodeProtocol]. Over stdio and HTTP+SSE, a message that
 	// is more than 1 GiB larger ends the session. Defaults to 64 MiB; -1 is no limit.
@@ -155,11 +151,7 @@ type Server struct {
 	// CustomNotifications are the notifications beyond MCP that are passed on, as
 	// [messages.CustomNotification]: names, or "*" for all beyond MCP. Others are ignored. Defaults to none.
 	CustomNotifications []string
-	// Verbatim adds the parameters of questions and notifications of MCP, as the server has sent them, to
-	// [messages.Elicit], [messages.Sample], [messages.ServerLog], [messages.ResourceUpdated],
-	// [messages.ElicitationCompleted] and [messages.Progress], and what the server says about itself to
-	// [messages.Listing], for a program that passes them on. The SDK then checks no form and no answer to it.
-	Verbatim bool
+	PassOn
 
 	// PerKey returns the configuration of one key, for example with the token of a user or
 	// the directory of a conversation. Command, Args, Env, Dir, URL, Headers, Setup, InMemory,
@@ -194,6 +186,17 @@ type Server struct {
 	// unless both configurations have the same PerKeyID. Then the first function stays in
 	// use. Defaults to none.
 	PerKeyID string
+}
+
+// PassOn is the part of a [Server] for gateways: programs that pass on the requests of other clients.
+type PassOn struct {
+	// Initialize are further parameters of initialize, such as capabilities that the SDK does not know: the members of
+	// objects are added, and what the SDK sends itself stays as it is. Protocols after 2025-11-25 have no initialize.
+	// Defaults to none. Read-only.
+	Initialize map[string]json.RawMessage
+	// Verbatim adds what the server has sent to questions, to notifications of MCP and to [messages.Listing], see
+	// [messages.AsSent]. The SDK then checks no form and no answer to it.
+	Verbatim bool
 }
 
 // Same reports whether two configurations are the same, apart from Limits, which change

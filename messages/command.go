@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"encoding/json"
 	"log/slog"
 	"reflect"
 	"time"
@@ -110,12 +109,7 @@ type Header struct {
 	// Handler gets the requests that the server sends for the operation. With nil, the
 	// handler of the scope gets them, see [Bind], or else the supervisor's.
 	Handler *actor.PID
-	// Extra are further fields of the parameters, which their type does not have, for a program that
-	// passes on the requests of another client. Those that the parameters have as well are ignored, and
-	// with protocol 2026-07-28 all are. Read-only once sent.
-	Extra map[string]json.RawMessage
-	// Verbatim asks for the result as the server has sent it, in [Receipt.Verbatim].
-	Verbatim bool
+	PassOn
 }
 
 // To returns the header of an operation on the session of a server and a scope.

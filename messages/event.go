@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -235,9 +234,7 @@ type ResourceUpdated struct {
 	URI string `json:"uri"`
 	// Meta is what the server has added to the notification. It must not be trusted. Read-only.
 	Meta mcp.Meta `json:"meta,omitempty" log:"-"`
-	// Verbatim are the parameters as the server has sent them, which must not be trusted, or nil unless Verbatim of the
-	// server's configuration is set. Read-only.
-	Verbatim json.RawMessage `json:"verbatim,omitempty" log:"-"`
+	AsSent
 }
 
 // ServerLog is a log message of the server, see [SetLogLevel].
@@ -256,9 +253,7 @@ type ServerLog struct {
 	Operation OperationRef `json:"operation,omitzero"`
 	// Meta is what the server has added to the notification. It must not be trusted. Read-only.
 	Meta mcp.Meta `json:"meta,omitempty" log:"-"`
-	// Verbatim are the parameters as the server has sent them, which must not be trusted, or nil unless Verbatim of the
-	// server's configuration is set. Read-only.
-	Verbatim json.RawMessage `json:"verbatim,omitempty" log:"-"`
+	AsSent
 }
 
 // ElicitationCompleted says that the user has done what an [Elicit] with a URL asked for, outside of
@@ -271,9 +266,7 @@ type ElicitationCompleted struct {
 	ElicitationID string `json:"elicitationId" log:"-"`
 	// Meta is what the server has added to the notification. It must not be trusted. Read-only.
 	Meta mcp.Meta `json:"meta,omitempty" log:"-"`
-	// Verbatim are the parameters as the server has sent them, which must not be trusted, or nil unless Verbatim of the
-	// server's configuration is set. Read-only.
-	Verbatim json.RawMessage `json:"verbatim,omitempty" log:"-"`
+	AsSent
 }
 
 // Progress is the progress of an operation. Only the subscriber of the operation gets it,
@@ -292,7 +285,5 @@ type Progress struct {
 	Message string `json:"message,omitempty" log:"-"`
 	// Meta is what the server has added to the notification. It must not be trusted. Read-only.
 	Meta mcp.Meta `json:"meta,omitempty" log:"-"`
-	// Verbatim are the parameters as the server has sent them, which must not be trusted, or nil unless Verbatim of the
-	// server's configuration is set. Read-only.
-	Verbatim json.RawMessage `json:"verbatim,omitempty" log:"-"`
+	AsSent
 }

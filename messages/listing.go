@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -24,9 +23,7 @@ type Listing struct {
 	// Server is what the server said about itself on the session that was listed, with its instructions, or nil if
 	// that is not known. Read-only.
 	Server *mcp.InitializeResult `json:"server,omitempty"`
-	// Verbatim is the same as the server has sent it, which must not be trusted, or nil unless Verbatim of the server's
-	// configuration is set. Read-only.
-	Verbatim json.RawMessage `json:"verbatim,omitempty"`
+	AsSent
 	// At is when the list was fetched.
 	At time.Time `json:"at"`
 	// Until is when to ask again, because the list may be Stale then, or zero: an event will say, such as [ToolsChanged]

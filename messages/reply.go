@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"encoding/json"
 	"log/slog"
 	"slices"
 	"time"
@@ -46,10 +45,7 @@ type Receipt struct {
 	Odd []string `json:"odd,omitempty"`
 	// Incomplete says why a list lacks what is on further pages of the server, or is empty.
 	Incomplete string `json:"incomplete,omitempty"`
-	// Verbatim is the result as the server has sent it, if [Header.Verbatim] asked for it and the method has
-	// a result: a JSON object, which must not be trusted. The pages of a list are one object. A list from the
-	// catalogue may have none. Read-only.
-	Verbatim json.RawMessage `json:"verbatim,omitempty"`
+	AsSent
 }
 
 // Remarks returns what to tell of a result whose parts are odd, or that is incomplete: a sentence each, which may quote

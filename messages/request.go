@@ -1,7 +1,6 @@
 package messages
 
 import (
-	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -80,9 +79,7 @@ type Elicit struct {
 	Origin
 	// Params are the parameters of the request. Read-only.
 	Params *mcp.ElicitParams `json:"params"`
-	// Verbatim are the parameters as the server has sent them, a JSON object that must not be trusted, or nil unless
-	// Verbatim of the server's configuration is set. Read-only.
-	Verbatim json.RawMessage `json:"verbatim,omitempty"`
+	AsSent
 }
 
 // Sample asks for a completion by the model of the agent. Protocol 2026-07-28 deprecates
@@ -94,8 +91,7 @@ type Sample struct {
 	Origin
 	// Params are the parameters of the request. Read-only.
 	Params *mcp.CreateMessageWithToolsParams `json:"params"`
-	// Verbatim are the parameters as the server has sent them, as in [Elicit].
-	Verbatim json.RawMessage `json:"verbatim,omitempty"`
+	AsSent
 }
 
 // ListRoots asks for the roots of a session for which there was no [SetRoots]. Unless the stream
@@ -131,17 +127,14 @@ type Withdrawn struct {
 type Elicited struct {
 	discreet
 	Result *mcp.ElicitResult `json:"result"`
-	// Verbatim is the result as the server gets it, in place of Result and without a check, or nil. Only an Elicit with
-	// Verbatim may be answered with it.
-	Verbatim json.RawMessage `json:"verbatim,omitempty"`
+	AsSent
 }
 
 // Sampled answers [Sample].
 type Sampled struct {
 	discreet
 	Result *mcp.CreateMessageWithToolsResult `json:"result"`
-	// Verbatim is the result as the server gets it, as in [Elicited].
-	Verbatim json.RawMessage `json:"verbatim,omitempty"`
+	AsSent
 }
 
 // Roots answers [ListRoots].

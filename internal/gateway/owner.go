@@ -43,21 +43,21 @@ func (o *owner) Receive(c actor.Context) {
 // answer passes a question on to the client, and returns its answer.
 func (c *client) answer(ctx context.Context, m messages.Request) messages.Answer {
 	of := c.requestOf(m.GetOrigin().Operation.ID)
-	var answer json.RawMessage
+	var answer messages.AsSent
 	var err error
 	switch m := m.(type) {
 	case *messages.Elicit:
-		if answer, err = c.ask(ctx, "elicitation/create", m.Verbatim, of); err == nil {
-			return &messages.Elicited{Verbatim: answer}
+		if answer.Verbatim, err = c.ask(ctx, "elicitation/create", m.Verbatim, of); err == nil {
+			return &messages.Elicited{AsSent: answer}
 		}
 	case *messages.Sample:
-		if answer, err = c.ask(ctx, "sampling/createMessage", m.Verbatim, of); err == nil {
-			return &messages.Sampled{Verbatim: answer}
+		if answer.Verbatim, err = c.ask(ctx, "sampling/createMessage", m.Verbatim, of); err == nil {
+			return &messages.Sampled{AsSent: answer}
 		}
 	case *messages.ListRoots:
 		result := new(mcp.ListRootsResult)
-		if answer, err = c.ask(ctx, "roots/list", nil, of); err == nil {
-			if err = json.Unmarshal(answer, result); err == nil {
+		if answer.Verbatim, err = c.ask(ctx, "roots/list", nil, of); err == nil {
+			if err = json.Unmarshal(answer.Verbatim, result); err == nil {
 				return &messages.Roots{Roots: result.Roots}
 			}
 		}

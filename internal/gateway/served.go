@@ -67,7 +67,8 @@ func (s *served) key() messages.Key {
 
 // header returns the header of an operation for the client.
 func (s *served) header(patience time.Duration) messages.Header {
-	h := messages.Header{Key: s.key(), ID: s.c.operationID(), Verbatim: true, Owner: s.c.owner, WaitUntil: time.Now().Add(patience)}
+	h := messages.Header{Key: s.key(), ID: s.c.operationID(), Owner: s.c.owner, WaitUntil: time.Now().Add(patience)}
+	h.Verbatim = true
 	if !s.isShared() {
 		h.Handler = s.c.owner
 	}

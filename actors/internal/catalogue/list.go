@@ -138,7 +138,7 @@ func Decode(method string, data json.RawMessage) *List {
 	if err != nil {
 		return nil
 	}
-	receipt := messages.Receipt{Verbatim: s.Verbatim, Odd: s.Odd, Incomplete: s.Incomplete}
+	receipt := messages.Receipt{AsSent: messages.AsSent{Verbatim: s.Verbatim}, Odd: s.Odd, Incomplete: s.Incomplete}
 	var result messages.Result
 	switch r := decoded.(type) {
 	case *mcp.ListToolsResult:
@@ -152,7 +152,7 @@ func Decode(method string, data json.RawMessage) *List {
 	default:
 		return nil
 	}
-	l := ListOf(result, &messages.Listing{Server: s.Server, Verbatim: s.Introduction, At: s.At})
+	l := ListOf(result, &messages.Listing{Server: s.Server, AsSent: messages.AsSent{Verbatim: s.Introduction}, At: s.At})
 	l.Stored = true
 	return l
 }

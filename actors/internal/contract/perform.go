@@ -35,7 +35,7 @@ func (k *Call) Perform(ctx context.Context, conn mcpbridge.Conn) (result message
 	}
 	result, err = conn.Do(ctx, k.Op)
 	if asks, _ := AsksCatalogue(k.Op); asks && err == nil {
-		*ListingOf(result) = &messages.Listing{Server: conn.Info().Server, Verbatim: conn.Info().Verbatim, At: time.Now()}
+		*ListingOf(result) = &messages.Listing{Server: conn.Info().Server, AsSent: conn.Info().AsSent, At: time.Now()}
 	}
 	return result, err
 }

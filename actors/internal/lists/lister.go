@@ -203,7 +203,7 @@ func (l lister) remember(listing *catalogue.Listing) bool {
 // copyOf returns a list for one asker.
 func copyOf(list *catalogue.List, a listAnswer) messages.Result {
 	return list.Copy(&messages.Listing{
-		Server: list.Server, Verbatim: list.Introduction, At: list.At, Until: a.Until, Shared: a.Shared, Stale: a.Stale, Down: a.down != nil,
+		Server: list.Server, AsSent: messages.AsSent{Verbatim: list.Introduction}, At: list.At, Until: a.Until, Shared: a.Shared, Stale: a.Stale, Down: a.down != nil,
 	})
 }
 

@@ -45,14 +45,18 @@ func formOf(t reflect.Type) form {
 	return form{t, set, set}
 }
 
+// isForGateways reports whether the fields of an embedded struct cross as those of the struct around it.
+func isForGateways(t reflect.Type) bool {
+	return t == reflect.TypeFor[messages.PassOn]() || t == reflect.TypeFor[messages.AsSent]()
+}
+
 // structForm returns the form of a struct: a struct with the forms of its exported fields.
 func structForm(of reflect.Type) form {
 	var fields []reflect.StructField
 	var forms []form
-	var at []int
-	for i := range of.NumField() {
-		field := of.Field(i)
-		if !field.IsExported() {
+	var at [][]int
+	for _, field := range reflect.VisibleFields(of) {
+		if isForGateways(field.Type) || len(field.Index) > 1 && !isForGateways(of.Field(field.Index[0]).Type) || !field.IsExported() {
 			continue
 		}
 		f := formOf(field.Type)
@@ -60,13 +64,13 @@ func structForm(of reflect.Type) form {
 			field.Tag = `json:",omitzero"`
 		}
 		fields = append(fields, reflect.StructField{Name: field.Name, Type: f.wire, Tag: field.Tag})
-		forms, at = append(forms, f), append(at, i)
+		forms, at = append(forms, f), append(at, field.Index)
 	}
 	return form{
 		wire: reflect.StructOf(fields),
 		encode: func(from, to reflect.Value) error {
 			for i, f := range forms {
-				if err := f.encode(from.Field(at[i]), to.Field(i)); err != nil {
+				if err := f.encode(from.FieldByIndex(at[i]), to.Field(i)); err != nil {
 					return within(fields[i], err)
 				}
 			}
@@ -74,7 +78,7 @@ func structForm(of reflect.Type) form {
 		},
 		decode: func(from, to reflect.Value) error {
 			for i, f := range forms {
-				if err := f.decode(from.Field(i), to.Field(at[i])); err != nil {
+				if err := f.decode(from.Field(i), to.FieldByIndex(at[i])); err != nil {
 					return within(fields[i], err)
 				}
 			}

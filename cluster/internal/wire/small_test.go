@@ -28,8 +28,8 @@ func TestOnlyWhatIsEncodedSoonIsSmall(t *testing.T) {
 	endless := map[string]any{}
 	endless["again"] = endless
 	for _, v := range []any{
-		&messages.Ping{Header: messages.Header{Extra: map[string]json.RawMessage{"a": nil}}},
-		&messages.ToolResult{Receipt: messages.Receipt{Verbatim: json.RawMessage(long)}, Result: &mcp.CallToolResult{}},
+		&messages.Ping{Header: messages.Header{PassOn: messages.PassOn{Extra: map[string]json.RawMessage{"a": nil}}}},
+		&messages.ToolResult{Receipt: messages.Receipt{AsSent: messages.AsSent{Verbatim: json.RawMessage(long)}}, Result: &mcp.CallToolResult{}},
 		&messages.CallTool{}, &messages.GetPrompt{}, &messages.Snapshot{}, &messages.Elicit{}, call(struct{}{}), call(endless), call(json.RawMessage(long)),
 		call(map[string]any{long: 1}), call([]any{long}), result(&mcp.TextContent{Text: long}), result(&mcp.ImageContent{}), result((*mcp.TextContent)(nil)),
 	} {

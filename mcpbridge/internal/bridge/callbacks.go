@@ -55,12 +55,12 @@ func (c *conn) logOf(params *mcp.LoggingMessageParams) messages.OperationRef {
 	return c.Questions.LogOf(params)
 }
 
-// verbatim returns the parameters of a question or a notification as the server has sent them, or nil.
-func (c *conn) verbatim(params mcp.Params) json.RawMessage {
-	if !c.at.Verbatim {
-		return nil
+// asSent returns the parameters of a question or a notification as the server has sent them, or nothing.
+func (c *conn) asSent(params mcp.Params) (raw messages.AsSent) {
+	if c.at.Verbatim {
+		raw.Verbatim = c.Questions.Kept(params)
 	}
-	return c.Questions.Kept(params)
+	return raw
 }
 
 // currentRoots returns the roots of the session, or nil.

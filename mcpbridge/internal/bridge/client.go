@@ -32,8 +32,8 @@ type handler interface {
 	origin(mcp.Params) *wire.Exchange
 	// logOf returns the operation that a log message belongs to, or nothing if that is not known.
 	logOf(*mcp.LoggingMessageParams) messages.OperationRef
-	// verbatim returns the parameters of a question or a notification as the server has sent them, or nil.
-	verbatim(mcp.Params) json.RawMessage
+	// asSent returns the parameters of a question or a notification as the server has sent them, or nothing.
+	asSent(mcp.Params) messages.AsSent
 	// currentRoots returns the roots of the session, or nil if the server has to ask for them.
 	currentRoots() *messages.SetRoots
 	// discover sends server/discover, with send, and may give it up.
@@ -70,7 +70,7 @@ type nobody struct{}
 func (nobody) hear(messages.Notification)                                   {}
 func (nobody) logOf(*mcp.LoggingMessageParams) (of messages.OperationRef)   { return of }
 func (nobody) origin(mcp.Params) *wire.Exchange                             { return nil }
-func (nobody) verbatim(mcp.Params) json.RawMessage                          { return nil }
+func (nobody) asSent(mcp.Params) (none messages.AsSent)                     { return none }
 func (nobody) currentRoots() *messages.SetRoots                             { return nil }
 func (nobody) notInitialized(context.Context, error)                        {}
 func (nobody) introduction() (map[string]json.RawMessage, *json.RawMessage) { return nil, nil }
@@ -118,18 +118,18 @@ func newClient(info *mcp.Implementation, capabilities *mcp.ClientCapabilities, l
 			handlerOf(ctx).hear(&messages.ResourcesChanged{})
 		},
 		ResourceUpdatedHandler: func(ctx context.Context, req *mcp.ResourceUpdatedNotificationRequest) {
-			raw := handlerOf(ctx).verbatim(req.Params)
-			handlerOf(ctx).hear(&messages.ResourceUpdated{URI: req.Params.URI, Meta: req.Params.Meta, Verbatim: raw})
+			raw := handlerOf(ctx).asSent(req.Params)
+			handlerOf(ctx).hear(&messages.ResourceUpdated{URI: req.Params.URI, Meta: req.Params.Meta, AsSent: raw})
 		},
 		LoggingMessageHandler: func(ctx context.Context, req *mcp.LoggingMessageRequest) {
-			of, raw := handlerOf(ctx).logOf(req.Params), handlerOf(ctx).verbatim(req.Params)
+			of, raw := handlerOf(ctx).logOf(req.Params), handlerOf(ctx).asSent(req.Params)
 			handlerOf(ctx).hear(&messages.ServerLog{
-				Level: string(req.Params.Level), Logger: req.Params.Logger, Data: req.Params.Data, Operation: of, Meta: req.Params.Meta, Verbatim: raw,
+				Level: string(req.Params.Level), Logger: req.Params.Logger, Data: req.Params.Data, Operation: of, Meta: req.Params.Meta, AsSent: raw,
 			})
 		},
 		ElicitationCompleteHandler: func(ctx context.Context, req *mcp.ElicitationCompleteNotificationRequest) {
-			raw := handlerOf(ctx).verbatim(req.Params)
-			handlerOf(ctx).hear(&messages.ElicitationCompleted{ElicitationID: req.Params.ElicitationID, Meta: req.Params.Meta, Verbatim: raw})
+			raw := handlerOf(ctx).asSent(req.Params)
+			handlerOf(ctx).hear(&messages.ElicitationCompleted{ElicitationID: req.Params.ElicitationID, Meta: req.Params.Meta, AsSent: raw})
 		},
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // see answerInputRequests
 	}
@@ -228,16 +228,16 @@ func askFor[A messages.Answer](ctx context.Context, req messages.Request) (answe
 
 // passOn passes on a question as it came, and returns the answer as it is. The SDK would check both, and refuse what it
 // does not know.
-func passOn(ctx context.Context, params mcp.Params, raw json.RawMessage) (mcp.Result, error) {
+func passOn(ctx context.Context, params mcp.Params, raw messages.AsSent) (mcp.Result, error) {
 	switch p := params.(type) {
 	case *mcp.ElicitParams:
-		answer, err := askFor[*messages.Elicited](ctx, &messages.Elicit{Params: p, Verbatim: raw})
+		answer, err := askFor[*messages.Elicited](ctx, &messages.Elicit{Params: p, AsSent: raw})
 		if err != nil {
 			return nil, err
 		}
 		return asItCame(answer.Result, answer.Verbatim), nil
 	case *mcp.CreateMessageWithToolsParams:
-		answer, err := askFor[*messages.Sampled](ctx, &messages.Sample{Params: p, Verbatim: raw})
+		answer, err := askFor[*messages.Sampled](ctx, &messages.Sample{Params: p, AsSent: raw})
 		if err != nil {
 			return nil, err
 		}
@@ -279,7 +279,7 @@ func receiving(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		}
 		if rpc.IsQuestion(method) {
-			if raw := handlerOf(ctx).verbatim(req.GetParams()); raw != nil {
+			if raw := handlerOf(ctx).asSent(req.GetParams()); raw.Verbatim != nil {
 				return passOn(ctx, req.GetParams(), raw)
 			}
 		}

@@ -197,8 +197,8 @@ func (l *list) failure(err error) *messages.Failure {
 	return &f
 }
 
-// inspectTimeout bounds how long the question takes whether a server is down.
-const inspectTimeout = 500 * time.Millisecond
+// checkTimeout bounds how long the question takes whether a server is down.
+const checkTimeout = 500 * time.Millisecond
 
 // late returns why a list did not come before ctx ended: its server is down, does not speak, or is slow.
 func (t *Toolset) late(ctx context.Context, l *list, waited time.Duration) *messages.Failure {
@@ -207,26 +207,21 @@ func (t *Toolset) late(ctx context.Context, l *list, waited time.Duration) *mess
 		Key: l.key, Op: "tools/list", Code: messages.CodeDeadline, Cause: context.Cause(ctx),
 		Detail: fmt.Sprintf("the list has not come within %v, and is still being fetched", waited),
 	}
-	asking, cancel := context.WithTimeout(t.ctx, inspectTimeout)
+	asking, cancel := context.WithTimeout(t.ctx, checkTimeout)
 	defer cancel()
-	reply, err := t.client.Do(asking, &messages.Inspect{Server: l.key.Server, Scope: l.key.Scope, Limit: 1})
+	reply, err := t.client.Do(asking, &messages.Check{Key: l.key})
 	if err != nil {
 		return f
 	}
-	found := reply.(*messages.Snapshot)
-	for _, session := range found.Sessions {
-		if session.Key == l.key && session.State == messages.StateConnecting {
-			f.Detail = fmt.Sprintf("the server has not answered initialize within %v", waited)
-		}
-	}
-	for _, srv := range found.Servers {
-		if srv.Name == l.key.Server && srv.Health == messages.HealthDown {
-			f.Code, f.Detail = messages.CodeUnavailable, strings.TrimPrefix(srv.Cause, string(messages.CodeUnavailable)+": ")
-			f.RetryAfter = max(0, time.Until(srv.RetryAt))
-			t.mu.Lock()
-			l.away = f
-			t.mu.Unlock()
-		}
+	switch status := reply.(*messages.Status); {
+	case status.Health == messages.HealthDown:
+		f.Code, f.Detail = messages.CodeUnavailable, strings.TrimPrefix(status.Cause, string(messages.CodeUnavailable)+": ")
+		f.RetryAfter = max(0, time.Until(status.RetryAt))
+		t.mu.Lock()
+		l.away = f
+		t.mu.Unlock()
+	case status.State == messages.StateConnecting:
+		f.Detail = fmt.Sprintf("the server has not answered initialize within %v", waited)
 	}
 	return f
 }

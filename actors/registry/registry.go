@@ -79,7 +79,7 @@ func (r *registry) Receive(c actor.Context) {
 // onStarted notes what only the context of the actor knows.
 func (r *registry) onStarted(c actor.Context) {
 	r.self, r.sessions.Spawn = c.Self(), func(props *actor.Props) *actor.PID { return c.SpawnPrefix(props, "session") }
-	r.interceptors.Start(c.ActorSystem(), r.lists.Lister)
+	r.interceptors.Start(c.ActorSystem(), r.lists.Interceptor)
 }
 
 // handle handles lifecycle messages and commands, and gives the rest to onReport.

@@ -11,8 +11,8 @@ import (
 // audience is who sees the same of a server.
 type audience struct{ server, class string }
 
-// Opened notes that a session has a connection. What it has announced meanwhile is not known: it lists again. class
-// is that of the session, or "" if it is not known.
+// Opened notes that a session has a connection. It lists again, because the server may have announced a change while
+// there was none. class is that of the session, or "" if it is not known.
 func (c *Catalogue) Opened(s *Session, key messages.Key, class string, now time.Time) {
 	c.Lost(s, now)
 	s.opened++
@@ -48,15 +48,15 @@ func (c *Catalogue) leave(s *Session) {
 	}
 }
 
-// Separate notes that a scope has set what servers may list by. What its sessions have listed is of the time before:
-// they list again, and for no other scope until they are of its class again. A listing of the scope that is under way
-// may be of the time before or after: nobody gets it.
+// Separate notes that a scope has set something by which servers may list. Its sessions list again, and for no other
+// scope until they belong to a class again. Nobody gets the result of a fetch that is under way for the scope: it may
+// be of the time before.
 func (c *Catalogue) Separate(now time.Time, scope string, sessions ...*Session) {
 	for _, s := range sessions {
 		c.leave(s)
 		for _, h := range s.lists {
 			h.leave()
-			h.shelf.review(now)
+			h.entry.review(now)
 		}
 		s.lists = nil
 	}
@@ -77,29 +77,29 @@ func (c *Catalogue) Closed(s *Session, now time.Time) {
 	s.lists = nil
 }
 
-// first begins a listing for a key without a session: on one of its audience that is open and idle, or else on the one
-// that the listing opens.
-func (c *Catalogue) first(sh *shelf, q Question) Answer {
-	if by := c.idle(sh, q); by != nil {
-		if h := by.heldOf(sh.method, sh); h != nil && h.listing != nil {
-			return Answer{Wait: h.listing}
+// first begins a fetch for a key without a session: on an open, idle session of its audience, or else on a session that is
+// opened for it.
+func (c *Catalogue) first(e *entry, q Question) Answer {
+	if by := c.idle(e, q); by != nil {
+		if h := by.heldOf(e.method, e); h != nil && h.fetch != nil {
+			return Answer{Wait: h.fetch}
 		}
-		return c.run(sh, by.key, by)
+		return c.run(e, by.key, by)
 	}
-	a := c.run(sh, q.Key, q.Of)
+	a := c.run(e, q.Key, q.Of)
 	a.Run.Remember = a.Run.Remember && !q.Fresh
 	return a
 }
 
-// idle returns an open session that may list for the key of a question, or nil. It looks at the first few.
-func (c *Catalogue) idle(sh *shelf, q Question) *Session {
-	of := c.open[sh.audience]
+// idle returns an open session that may list for the key of a question, or nil. It tries the first few.
+func (c *Catalogue) idle(e *entry, q Question) *Session {
+	of := c.open[e.audience]
 	if of == nil || q.Idle == nil {
 		return nil
 	}
-	looks := 0
+	tried := 0
 	for by := range of.All() {
-		if looks++; looks > maxLooks {
+		if tried++; tried > maxTried {
 			break
 		}
 		if q.Idle(by.key) {

@@ -1,4 +1,4 @@
-// Package catalogue decides on which session the list of a server is fetched, and which scopes it serves.
+// Package catalogue decides on which session the list of a server is fetched, and which scopes get it.
 package catalogue
 
 import (
@@ -17,97 +17,98 @@ import (
 )
 
 const (
-	// maxAge is how long a list is served as current after the last session that had listed the same has closed.
+	// maxAge is how long a list is current after the last open session that listed the same.
 	maxAge = 5 * time.Minute
-	// retryAfter is how long a list is served as it is after it could not be fetched again.
+	// retryAfter is the pause after a fetch has failed. Meanwhile the old list is served.
 	retryAfter = 5 * time.Second
-	// maxTries is how many sessions list in a row until the shared list is settled.
+	// maxTries bounds the fetches in a row of a list that changes with each of them.
 	maxTries = 3
-	// maxLooks is how many open sessions are looked at to find one that is idle.
-	maxLooks = 8
-	// maxShelves bounds the lists that are remembered.
-	maxShelves = 1 << 12
+	// maxTried bounds the open sessions among which an idle one is looked for.
+	maxTried = 8
+	// maxEntries bounds the lists that are remembered.
+	maxEntries = 1 << 12
 	// maxScopes bounds the scopes that are counted, over all lists.
 	maxScopes = 1 << 16
 )
 
-// Catalogue keeps what servers list: tools, prompts, resources and templates. Scopes of one class see the same, so
-// that one list serves them all. The catalogue sends nothing: who wants a list asks, and is told to wait for the
-// listing of another, to list, or what the list is.
+// Catalogue keeps what servers list: tools, prompts, resources and templates. Scopes of one class see the same list, and
+// share it. The catalogue sends nothing. It answers who asks for a list: with the list, with a fetch of another to wait
+// for, or with a fetch to run.
 //
-//	unknown ──Ask: Run──▶ being listed ──Listed──▶ known ──Ask──▶ Answer
-//	   ▲                       │                     │ change, end of ttl: Ask: Run on an open session
-//	   └──── Listed: failure ──┘                     └─ maxAge without an open session: stale
+//	unknown ──Ask: Run──▶ being fetched ──Fetched──▶ known ──Ask──▶ Answer
+//	   ▲                       │                      │ change, end of ttl: Ask: Run on an open session
+//	   └─── Fetched: failure ──┘                      └─ maxAge without an open session: stale
 //
-// A session that is open has its own list, which is compared with the shared one. The shared list is replaced when
-// two open sessions list the same other one, or when it is stale. A scope without a session has an open one of its
-// class list for it, if there is one: listing opens a session only if there is none.
+// An open session has a list of its own, which is compared with the shared one. Two open sessions that list the same
+// other one replace the shared list. One session alone does so only if the shared list is out of date: its ttl has
+// ended, or maxAge has passed since an open session listed it. The list of a scope without a session is fetched on an
+// open session of its class. A session is opened for a fetch only if there is none.
 //
-// Its owner reports facts with Opened, Lost, Closed, Changed and Listed. All methods take constant time, but Forget and
-// Snapshot, whose time grows with the lists, of which there is a bounded number.
+// Opened, Lost, Closed, Changed and Fetched report facts. All methods take constant time, but for Forget and Snapshot,
+// whose time grows with the number of lists, which is bounded.
 type Catalogue struct {
-	shelves map[place]*shelf
-	recent  ring.Ring[*shelf] // the least recently asked for first
-	counted int               // the scopes that are counted, over all shelves
+	entries map[entryKey]*entry
+	recent  ring.Ring[*entry] // the least recently asked for first
+	counted int               // the scopes that are counted, in all entries
 	open    map[audience]*ring.Ring[*Session]
-	changes map[place]*uint64     // announced by sessions whose class is not known; by server and method
-	running map[string][]*Listing // by the scope of the session
+	changes map[entryKey]*uint64 // announced by sessions whose class is not known; by server and method
+	running map[string][]*Fetch  // by the scope of the session
 }
 
-// place is where a list belongs.
-type place struct {
+// entryKey identifies an entry.
+type entryKey struct {
 	audience
 	method string
 }
 
-// List is what a server has listed. It is read-only.
+// List is what a server has listed. Read-only.
 type List struct {
 	Result       messages.Result // lists that are the same share it
 	Receipt      messages.Receipt
 	Server       *mcp.InitializeResult // of the session, or nil
 	Introduction json.RawMessage       // the same as it came, or nil
-	Digest       string                // of what was listed: lists with the same digest are the same
-	Items        int                   // how many things it has
+	Digest       string                // lists with the same digest are the same
+	Items        int                   // the number of tools, or of what else is listed
 	At           time.Time             // when it was fetched
-	Until        time.Time             // until when the server says that it is current, or zero
+	Until        time.Time             // the end of the time that the server gives it, or zero
 	Private      bool                  // the server says that it is for this scope only
-	Stored       bool                  // it is from the store
+	Stored       bool                  // it comes from the store
 }
 
 // expired reports whether the time that the server has given is over.
 func (l *List) expired(now time.Time) bool { return !l.Until.IsZero() && !now.Before(l.Until) }
 
-// Listing is one listing under way. The one who was told to run it lists on the session On, and reports Listed.
-type Listing struct {
+// Fetch is a fetch of a list that is under way. Who is told to run it lists on the session On, and reports [Catalogue.Fetched].
+type Fetch struct {
 	On       messages.Key
 	Remember bool              // a list from the store will do
-	Done     chan struct{}     // closed by Listed
+	Done     chan struct{}     // closed by Fetched
 	Failure  *messages.Failure // why there is no list; set before Done is closed
 
-	shelf     *shelf
+	entry     *entry
 	held      *held    // of the session, if that was open
-	of        *Session // nil if there was none when the listing began
-	opened    uint64   // how often the session has been opened when it is listed on
-	seen      uint64   // the changes that were announced before
+	of        *Session // nil if there was none when the fetch began
+	opened    uint64   // how often the session was opened, with the opening for the fetch
+	seen      uint64   // how many changes were announced before
 	separated bool     // see [Catalogue.Separate]
 }
 
 // Method returns the method of the list.
-func (l *Listing) Method() string { return l.shelf.method }
+func (f *Fetch) Method() string { return f.entry.method }
 
-// ListKey returns the key of the list in a store, and of who has it in a cluster.
-func (l *Listing) ListKey() messages.Key {
-	return ListKey(l.shelf.server, l.shelf.class, l.shelf.method)
+// ListKey returns the key under which a store keeps the list. The member of a cluster that owns the key has the list.
+func (f *Fetch) ListKey() messages.Key {
+	return ListKey(f.entry.server, f.entry.class, f.entry.method)
 }
 
-// ListKey returns the key of a list of a class, which does not tell the class.
+// ListKey returns the key of a list of a class. It does not reveal the class.
 func ListKey(server, class, method string) messages.Key {
 	return mcpbridge.ListKey(server, fmt.Sprintf("%s %x", method, sha256.Sum256([]byte(class))))
 }
 
-// MayAsk reports whether other members of a cluster may have the list: scopes share it, and it is not to be fetched on
-// a session that is open.
-func (l *Listing) MayAsk() bool { return l.held == nil && l.shelf.isShared(l.On) }
+// MayAsk reports whether another member of a cluster may have the list: scopes share it, and no open session is to list
+// it again.
+func (f *Fetch) MayAsk() bool { return f.held == nil && f.entry.isShared(f.On) }
 
 // Question asks for a list.
 type Question struct {
@@ -116,9 +117,9 @@ type Question struct {
 	Class  string   // see [mcpbridge.Server.ClassOf]
 	Of     *Session // of the key, or nil
 	Down   bool     // the server is known to be down
-	Fresh  bool     // a list that is stale, and that no open session lists, is fetched again
+	Fresh  bool     // a stale list that no open session lists is fetched again first
 
-	// Idle reports whether the session of a key would list at once for another scope. nil: none would.
+	// Idle reports whether the session of a key can list for another scope at once. With nil, none can.
 	Idle func(messages.Key) bool
 }
 
@@ -127,154 +128,155 @@ type Answer struct {
 	List   *List
 	Shared bool      // List is not that of the key's own open session
 	Stale  bool      // the server may list something else by now
-	Until  time.Time // when List may be stale, or zero
+	Until  time.Time // when to ask again, because List may be stale then, or zero
 
-	Wait *Listing // ask again when it is done
-	Run  *Listing // list, and report Listed
+	Wait *Fetch // ask again when it is done
+	Run  *Fetch // list, and report Fetched
 }
 
 // New returns a catalogue without lists.
 func New() *Catalogue {
 	return &Catalogue{
-		shelves: map[place]*shelf{}, open: map[audience]*ring.Ring[*Session]{}, changes: map[place]*uint64{}, running: map[string][]*Listing{},
+		entries: map[entryKey]*entry{}, open: map[audience]*ring.Ring[*Session]{}, changes: map[entryKey]*uint64{}, running: map[string][]*Fetch{},
 	}
 }
 
 // Ask answers a question.
 func (c *Catalogue) Ask(q Question, now time.Time) Answer {
-	sh := c.shelfOf(q.Key, q.Class, q.Method)
-	c.count(sh, q.Key.Scope)
-	own := q.Of.heldOf(q.Method, sh)
+	e := c.entryOf(q.Key, q.Class, q.Method)
+	c.count(e, q.Key.Scope)
+	own := q.Of.heldOf(q.Method, e)
 	open := q.Of != nil && q.Of.open
 	switch {
-	case own != nil && own.listing != nil:
-		return Answer{Wait: own.listing}
-	case sh.listing != nil && (open && sh.listing.On == q.Key || !open && (sh.shared == nil || sh.mustList(q, now))):
-		return Answer{Wait: sh.listing}
-	case open && (own == nil || own.list == nil || own.seen < sh.changed() || own.list.expired(now)):
-		return c.run(sh, q.Key, q.Of)
+	case own != nil && own.fetch != nil:
+		return Answer{Wait: own.fetch}
+	case e.fetch != nil && (open && e.fetch.On == q.Key || !open && (e.shared == nil || e.mustList(q, now))):
+		return Answer{Wait: e.fetch}
+	case open && (own == nil || own.list == nil || own.seen < e.changed() || own.list.expired(now)):
+		return c.run(e, q.Key, q.Of)
 	case own != nil && own.list != nil && (open || !q.Fresh): // also while the session has lost its connection
 		return Answer{List: own.list, Stale: !open, Until: own.list.Until}
-	case sh.shared == nil, own != nil && own.list != nil, sh.mustList(q, now):
-		return c.first(sh, q)
+	case e.shared == nil, own != nil && own.list != nil, e.mustList(q, now):
+		return c.first(e, q)
 	}
-	if by := sh.backers().First(); by != nil && sh.listing == nil && by.listing == nil && !now.Before(sh.retryAt) {
-		switch due := by.seen < sh.changed() || sh.shared.expired(now); {
+	if by := e.backers().First(); by != nil && e.fetch == nil && by.fetch == nil && !now.Before(e.retryAt) {
+		switch due := by.seen < e.changed() || e.shared.expired(now); {
 		case !due:
-			sh.tries = 0
-		case sh.tries < maxTries:
-			sh.tries++
-			return c.run(sh, by.of.key, by.of)
-		default: // there is a change with each listing
-			sh.tries, sh.retryAt = 0, now.Add(retryAfter)
+			e.tries = 0
+		case e.tries < maxTries:
+			e.tries++
+			return c.run(e, by.of.key, by.of)
+		default: // it changes with each fetch
+			e.tries, e.retryAt = 0, now.Add(retryAfter)
 		}
 	}
-	a := Answer{List: sh.shared, Shared: true, Until: sh.until()}
-	if sh.stale(now) || q.Down && sh.backers().Count == 0 {
-		a.Stale, a.Until, sh.missed = true, now, true
-		if sh.retryAt.After(now) {
-			a.Until = sh.retryAt
+	a := Answer{List: e.shared, Shared: true, Until: e.until()}
+	if e.stale(now) || q.Down && e.backers().Count == 0 {
+		a.Stale, a.Until, e.missed = true, now, true
+		if e.retryAt.After(now) {
+			a.Until = e.retryAt
 		}
 	}
 	return a
 }
 
-// run begins a listing on the session of a key. of is that session, or nil if there is none.
-func (c *Catalogue) run(sh *shelf, on messages.Key, of *Session) Answer {
-	l := &Listing{On: on, Done: make(chan struct{}), shelf: sh, of: of, opened: 1, seen: sh.changed()}
+// run begins a fetch on the session of a key. of is that session, or nil if there is none.
+func (c *Catalogue) run(e *entry, on messages.Key, of *Session) Answer {
+	f := &Fetch{On: on, Done: make(chan struct{}), entry: e, of: of, opened: 1, seen: e.changed()}
 	switch {
 	case of == nil:
 	case of.open:
-		l.opened, l.held = of.opened, of.hold(sh)
-		l.held.listing = l
+		f.opened, f.held = of.opened, of.hold(e)
+		f.held.fetch = f
 	default:
-		l.opened = of.opened + 1
+		f.opened = of.opened + 1
 	}
-	l.Remember = l.MayAsk()
-	c.running[on.Scope] = append(c.running[on.Scope], l)
-	if sh.listing == nil {
-		sh.listing = l
+	f.Remember = f.MayAsk()
+	c.running[on.Scope] = append(c.running[on.Scope], f)
+	if e.fetch == nil {
+		e.fetch = f
 	}
-	return Answer{Run: l}
+	return Answer{Run: f}
 }
 
-// Listed notes the end of a listing: a list, which the catalogue owns from then on, or a failure. of is the session that it was fetched on, or nil if that
-// is not open any more, or if it is from the store. Listed reports whether what others got before was replaced: another list, a stale one, or a failure; and whether
-// the list belongs into the store, which keeps what scopes share.
-func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *messages.Failure, now time.Time) (replaced, unsaved bool) {
-	defer close(l.Done)
-	c.ended(l)
-	sh := l.shelf
-	if sh.listing == l {
-		sh.listing = nil
+// Fetched notes the end of a fetch: a list, which the catalogue owns from then on, or a failure. of is the session that
+// was listed, or nil if that is no longer open, or if the list comes from the store. replaced is true if scopes that share
+// the list get another answer than before: in place of another list, of a stale one or of a failure. unsaved is true if
+// the list is to be saved in the store.
+func (c *Catalogue) Fetched(f *Fetch, of *Session, list *List, failure *messages.Failure, now time.Time) (replaced, unsaved bool) {
+	defer close(f.Done)
+	c.ended(f)
+	e := f.entry
+	if e.fetch == f {
+		e.fetch = nil
 	}
-	if l.held != nil && l.held.listing == l {
-		l.held.listing = nil
+	if f.held != nil && f.held.fetch == f {
+		f.held.fetch = nil
 	}
-	if l.Failure = failure; failure != nil {
-		sh.missed = true
-		if sh.shared != nil {
-			sh.retryAt = now.Add(retryAfter)
+	if f.Failure = failure; failure != nil {
+		e.missed = true
+		if e.shared != nil {
+			e.retryAt = now.Add(retryAfter)
 		}
 		return false, false
 	}
-	if l.separated {
+	if f.separated {
 		return false, false
 	}
-	if list.Private && sh.isShared(l.On) { // nobody else may have it
-		replaced = sh.shared != nil
-		sh.private, sh.shared = true, nil
-		sh, of = c.shelfOf(l.On, sh.class, sh.method), nil // which changes were announced meanwhile is not known: the session lists again
+	if list.Private && e.isShared(f.On) { // nobody else may have it
+		replaced = e.shared != nil
+		e.private, e.shared = true, nil
+		e, of = c.entryOf(f.On, e.class, e.method), nil // which changes were announced meanwhile is not known: the session lists again
 	}
-	if sh.shared != nil && sh.shared.Digest == list.Digest {
-		list.Result = sh.shared.Result
+	if e.shared != nil && e.shared.Digest == list.Digest {
+		list.Result = e.shared.Result
 	}
-	if of != nil && of.open && (l.of == nil || l.of == of) && of.opened == l.opened {
-		of.hold(sh).put(list, l.seen)
-		if sh.isShared(l.On) {
-			c.join(of, sh.audience)
+	if of != nil && of.open && (f.of == nil || f.of == of) && of.opened == f.opened {
+		of.hold(e).put(list, f.seen)
+		if e.isShared(f.On) {
+			c.join(of, e.audience)
 		}
-		sh.review(now) // it may have been the only one that listed the shared list
+		e.review(now) // it may have been the only one that listed the shared list
 	}
-	replaced = sh.take(list, now) || replaced
-	if sh.missed && sh.shared == list && !list.Stored {
-		replaced, sh.missed = true, false
+	replaced = e.take(list, now) || replaced
+	if e.missed && e.shared == list && !list.Stored {
+		replaced, e.missed = true, false
 	}
-	sh.review(now)
-	if unsaved = sh.shared == list && sh.isShared(l.On) && sh.saved != list.Digest; unsaved {
-		sh.saved = list.Digest
+	e.review(now)
+	if unsaved = e.shared == list && e.isShared(f.On) && e.saved != list.Digest; unsaved {
+		e.saved = list.Digest
 	}
 	return replaced, unsaved && !list.Stored
 }
 
-// ended forgets a listing.
-func (c *Catalogue) ended(l *Listing) {
-	of := c.running[l.On.Scope]
-	if of = slices.DeleteFunc(of, func(other *Listing) bool { return other == l }); len(of) == 0 {
-		delete(c.running, l.On.Scope)
+// ended forgets a fetch.
+func (c *Catalogue) ended(f *Fetch) {
+	of := c.running[f.On.Scope]
+	if of = slices.DeleteFunc(of, func(other *Fetch) bool { return other == f }); len(of) == 0 {
+		delete(c.running, f.On.Scope)
 		return
 	}
-	c.running[l.On.Scope] = of
+	c.running[f.On.Scope] = of
 }
 
-// Changed notes that a session announces a change of what it lists. Other sessions of its class may not be told: they list
-// again as well. class is that of the session, or "" if it is not known.
+// Changed notes that the server of a session announces another list. It may not tell the other sessions of the class, so
+// they list again as well. class is that of the session, or "" if it is not known.
 func (c *Catalogue) Changed(s *Session, class, method string) {
-	sh := c.shelves[c.placeOf(s.key, class, method)]
+	e := c.entries[c.keyOf(s.key, class, method)]
 	if h := s.lists[method]; h != nil {
-		sh = h.shelf
+		e = h.entry
 	}
 	switch {
-	case sh != nil:
-		sh.changes++
+	case e != nil:
+		e.changes++
 	case class == "":
 		*c.changesOf(s.key.Server, method)++
 	}
 }
 
-// changesOf returns how many changes of a server's list sessions have announced whose class is not known.
+// changesOf returns the number of changes of a server's list that sessions of an unknown class have announced.
 func (c *Catalogue) changesOf(server, method string) *uint64 {
-	of := place{audience{server: server}, method}
+	of := entryKey{audience{server: server}, method}
 	if c.changes[of] == nil {
 		c.changes[of] = new(uint64)
 	}
@@ -283,75 +285,75 @@ func (c *Catalogue) changesOf(server, method string) *uint64 {
 
 // Forget forgets the lists of a server.
 func (c *Catalogue) Forget(server string) {
-	for sh := range c.recent.All() {
-		if sh.server == server {
-			c.remove(sh)
+	for e := range c.recent.All() {
+		if e.server == server {
+			c.remove(e)
 		}
 	}
-	maps.DeleteFunc(c.changes, func(of place, _ *uint64) bool { return of.server == server })
+	maps.DeleteFunc(c.changes, func(of entryKey, _ *uint64) bool { return of.server == server })
 }
 
-// placeOf returns where the list of a key belongs.
-func (c *Catalogue) placeOf(key messages.Key, class, method string) place {
-	at := place{audience{key.Server, class}, method}
-	if sh := c.shelves[at]; sh != nil && sh.private {
+// keyOf returns the key of the entry with the list of a session.
+func (c *Catalogue) keyOf(key messages.Key, class, method string) entryKey {
+	at := entryKey{audience{key.Server, class}, method}
+	if e := c.entries[at]; e != nil && e.private {
 		at.class = mcpbridge.OwnListClass(key.Scope)
 	}
 	return at
 }
 
-// shelfOf returns the shelf for a key, and makes it if there is none.
-func (c *Catalogue) shelfOf(key messages.Key, class, method string) *shelf {
-	at := c.placeOf(key, class, method)
-	sh := c.shelves[at]
-	if sh == nil {
-		sh = &shelf{place: at, others: c.changesOf(key.Server, method), voices: map[string]*ring.Ring[*held]{}, scopes: map[string]struct{}{}}
-		c.shelves[at] = sh
+// entryOf returns the entry with the list of a session, and makes it if there is none.
+func (c *Catalogue) entryOf(key messages.Key, class, method string) *entry {
+	at := c.keyOf(key, class, method)
+	e := c.entries[at]
+	if e == nil {
+		e = &entry{entryKey: at, others: c.changesOf(key.Server, method), holders: map[string]*ring.Ring[*held]{}, scopes: map[string]struct{}{}}
+		c.entries[at] = e
 	}
-	c.recent.Remove(&sh.node)
-	c.recent.Push(&sh.node, sh)
-	if c.recent.Count > maxShelves {
+	c.recent.Remove(&e.node)
+	c.recent.Push(&e.node, e)
+	if c.recent.Count > maxEntries {
 		c.remove(c.recent.First())
 	}
-	return sh
+	return e
 }
 
-// count counts a scope that asks for the list of a shelf.
-func (c *Catalogue) count(sh *shelf, scope string) {
-	if _, counted := sh.scopes[scope]; !counted && c.counted < maxScopes {
-		sh.scopes[scope] = struct{}{}
+// count counts a scope that asks for the list of an entry.
+func (c *Catalogue) count(e *entry, scope string) {
+	if _, counted := e.scopes[scope]; !counted && c.counted < maxScopes {
+		e.scopes[scope] = struct{}{}
 		c.counted++
 	}
 }
 
-// remove forgets a shelf. A listing for it goes on, for those who wait.
-func (c *Catalogue) remove(sh *shelf) {
-	c.counted -= len(sh.scopes)
-	c.recent.Remove(&sh.node)
-	delete(c.shelves, sh.place)
+// remove forgets an entry. A fetch for it continues, for those who wait.
+func (c *Catalogue) remove(e *entry) {
+	c.counted -= len(e.scopes)
+	c.recent.Remove(&e.node)
+	delete(c.entries, e.entryKey)
 }
 
 // Snapshot returns what is known of each server, in no order.
 func (c *Catalogue) Snapshot(now time.Time) map[string]map[string]messages.ListsSnapshot {
 	all := map[string]map[string]messages.ListsSnapshot{}
-	for sh := range c.recent.All() {
-		if sh.shared == nil {
+	for e := range c.recent.All() {
+		if e.shared == nil {
 			continue
 		}
-		if all[sh.server] == nil {
-			all[sh.server] = map[string]messages.ListsSnapshot{}
+		if all[e.server] == nil {
+			all[e.server] = map[string]messages.ListsSnapshot{}
 		}
-		one := all[sh.server][sh.method]
+		one := all[e.server][e.method]
 		one.Lists++
-		one.Scopes += len(sh.scopes)
-		one.Items = max(one.Items, sh.shared.Items)
-		if sh.stale(now) {
+		one.Scopes += len(e.scopes)
+		one.Items = max(one.Items, e.shared.Items)
+		if e.stale(now) {
 			one.Stale++
 		}
-		if one.Oldest.IsZero() || sh.shared.At.Before(one.Oldest) {
-			one.Oldest = sh.shared.At
+		if one.Oldest.IsZero() || e.shared.At.Before(one.Oldest) {
+			one.Oldest = e.shared.At
 		}
-		all[sh.server][sh.method] = one
+		all[e.server][e.method] = one
 	}
 	return all
 }

@@ -18,7 +18,7 @@ func TestOneListServesAllScopesOfAClass(t *testing.T) {
 	for range 3 {
 		for _, k := range w.keys {
 			if k.class == first.class {
-				require.Equal(t, w.running[0].listing, w.ask(k).Wait)
+				require.Equal(t, w.running[0].fetch, w.ask(k).Wait)
 			}
 		}
 	}
@@ -179,7 +179,7 @@ func TestListOfAnEarlierConnectionIsListedAgain(t *testing.T) {
 		w.answer(w.running[0])
 		w.catalogue.Lost(k.session, w.now)
 		w.common[k.class] = 1
-		if !open { // by the listing
+		if !open { // by the fetch
 			w.catalogue.Opened(k.session, k.Key, w.knownClass(k), w.now)
 			w.catalogue.Lost(k.session, w.now)
 		}
@@ -224,7 +224,7 @@ func TestSessionThatChangesItsClassLeavesTheOthers(t *testing.T) {
 	w := newWorld(t, 0)
 	k := w.keys[0]
 	w.settle(k)
-	before := w.catalogue.shelfOf(k.Key, k.class, method)
+	before := w.catalogue.entryOf(k.Key, k.class, method)
 	require.Equal(t, 1, before.backers().Count)
 	k.class = "other"
 	require.Equal(t, k.Key, w.ask(k).Run.On)
@@ -239,11 +239,11 @@ func TestForgottenListsAreListedAgain(t *testing.T) {
 	require.NotNil(t, w.ask(w.keys[2]).List)
 	w.catalogue.Forget("s")
 	require.NotNil(t, w.ask(w.keys[2]).Run)
-	for i := range maxShelves + 10 {
+	for i := range maxEntries + 10 {
 		w.catalogue.Ask(Question{Key: messages.Key{Server: "s", Scope: fmt.Sprint(i)}, Method: method, Class: fmt.Sprint(i)}, w.now)
 	}
-	require.Len(t, w.catalogue.shelves, maxShelves)
-	require.Equal(t, maxShelves, w.catalogue.recent.Count)
+	require.Len(t, w.catalogue.entries, maxEntries)
+	require.Equal(t, maxEntries, w.catalogue.recent.Count)
 }
 
 // TestScopesThatAreCountedAreBounded has very many scopes ask, of one class and of many.
@@ -253,8 +253,8 @@ func TestScopesThatAreCountedAreBounded(t *testing.T) {
 		c.Ask(Question{Key: messages.Key{Server: server, Scope: fmt.Sprint(scope)}, Class: class, Method: method}, now)
 	}
 	names := func() (n int) {
-		for _, sh := range c.shelves {
-			n += len(sh.scopes)
+		for _, e := range c.entries {
+			n += len(e.scopes)
 		}
 		return n
 	}
@@ -267,10 +267,10 @@ func TestScopesThatAreCountedAreBounded(t *testing.T) {
 		ask("s", fmt.Sprint(i%100), i)
 	}
 	require.Equal(t, maxScopes, names())
-	for i := range 2 * maxShelves { // the shelves before are forgotten
+	for i := range 2 * maxEntries { // the entries before are forgotten
 		ask("s", fmt.Sprint("other ", i), i)
 	}
-	require.LessOrEqual(t, names(), maxShelves)
+	require.LessOrEqual(t, names(), maxEntries)
 	c.Forget("s")
 	ask("t", "one", 1)
 	require.Equal(t, 1, names())

@@ -16,8 +16,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Lists answers operations from the catalogue, and tells it what becomes of sessions. Only the registry uses it; the Runners that
-// [Lists.Lister] returns run elsewhere.
+// Lists answers operations from the catalogue, and tells it what becomes of sessions. Only the registry uses it, but for the
+// Runners that [Lists.Interceptor] returns.
 type Lists struct {
 	Cfg       *contract.Config
 	Mailbox   *mailbox.Mailbox // of the registry
@@ -34,10 +34,12 @@ type Do struct {
 	Await   func(work func() (then func())) // works in another goroutine; the registry stops after it
 }
 
-// Lister returns the innermost interceptor, around the Runner that passes operations on.
-func (l *Lists) Lister(next actors.Runner) actors.Runner { return lister{l.Cfg, l.Mailbox, next}.run }
+// Interceptor returns the innermost interceptor, around the Runner that passes operations on.
+func (l *Lists) Interceptor(next actors.Runner) actors.Runner {
+	return interceptor{l.Cfg, l.Mailbox, next}.run
+}
 
-// Receive handles a message of a lister. It reports whether it was one.
+// Receive handles a message of an interceptor. It reports whether it was one.
 func (l *Lists) Receive(msg any) bool {
 	switch msg := msg.(type) {
 	case *listAsked:
@@ -50,7 +52,7 @@ func (l *Lists) Receive(msg any) bool {
 	return true
 }
 
-// Unread answers a message of a lister that the registry has not read before it stopped. It reports whether it was one.
+// Unread answers a message of an interceptor that the registry had not read when it stopped. It reports whether it was one.
 func (l *Lists) Unread(msg any) bool {
 	switch msg := msg.(type) {
 	case *listAsked:
@@ -125,19 +127,19 @@ func (l *Lists) ClassOf(srv *table.Server, reg *table.Registration, key messages
 	return srv.Class
 }
 
-// onReturned notes the end of a listing.
+// onReturned notes the end of a fetch.
 func (l *Lists) onReturned(msg *listReturned) {
 	var of *catalogue.Session
-	if reg := l.Table.Current(msg.listing.On); reg != nil && reg.Generation == msg.generation {
+	if reg := l.Table.Current(msg.fetch.On); reg != nil && reg.Generation == msg.generation {
 		of = &reg.Lists
 	}
-	replaced, unsaved := l.Catalogue.Listed(msg.listing, of, msg.list, msg.failure, time.Now())
+	replaced, unsaved := l.Catalogue.Fetched(msg.fetch, of, msg.list, msg.failure, time.Now())
 	if unsaved {
-		l.save(msg.listing, msg.list)
+		l.save(msg.fetch, msg.list)
 	}
 	if replaced {
-		stamp := messages.Stamp{Key: messages.Key{Server: msg.listing.On.Server}, Time: time.Now(), Supervisor: l.Cfg.Name}
-		l.Do.Publish(&messages.CatalogueChanged{Stamp: stamp, Method: msg.listing.Method()})
+		stamp := messages.Stamp{Key: messages.Key{Server: msg.fetch.On.Server}, Time: time.Now(), Supervisor: l.Cfg.Name}
+		l.Do.Publish(&messages.CatalogueChanged{Stamp: stamp, Method: msg.fetch.Method()})
 	}
 }
 
@@ -161,8 +163,8 @@ func listedBy(n messages.Notification) []string {
 	return nil
 }
 
-// Separate notes that a scope is bound, or is not any more. A session whose server may have asked a handler of the
-// scope has lists of its own until it ends.
+// Separate notes that a scope is bound, or is no longer bound. A session has lists of its own until it ends if its server
+// may have asked a handler of the scope.
 func (l *Lists) Separate(scope string, bind *messages.Bind) {
 	own := bind.Handler != nil || bind.Subscriber != nil
 	if !own && bind.Capabilities == nil {
@@ -179,13 +181,13 @@ func (l *Lists) Separate(scope string, bind *messages.Bind) {
 // Closed notes that a session is closed.
 func (l *Lists) Closed(reg *table.Registration) { l.Catalogue.Closed(&reg.Lists, time.Now()) }
 
-// RootsSet notes that a scope has set what the server of one of its sessions may list by.
+// RootsSet notes that a scope has set the roots of one of its sessions, by which the server may list.
 func (l *Lists) RootsSet(reg *table.Registration) {
 	reg.OwnLists = true
 	l.Catalogue.Separate(time.Now(), reg.Key.Scope, &reg.Lists)
 }
 
-// SetState notes the state of a session: it has lists while it has a connection.
+// SetState notes the state of a session, which lists while it has a connection.
 func (l *Lists) SetState(reg *table.Registration, state messages.State) {
 	l.Table.SetState(reg, state)
 	if state == messages.StateReady {
@@ -196,7 +198,7 @@ func (l *Lists) SetState(reg *table.Registration, state messages.State) {
 }
 
 // save saves a list that scopes share.
-func (l *Lists) save(of *catalogue.Listing, list *catalogue.List) {
+func (l *Lists) save(of *catalogue.Fetch, list *catalogue.List) {
 	if l.Cfg.Store == nil || l.Table.Stopping {
 		return
 	}

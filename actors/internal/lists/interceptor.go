@@ -17,9 +17,9 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// lister is the innermost interceptor. It answers questions to the catalogue, and passes everything else on. It runs
-// in the goroutine of the operation, so that whoever waits for a list has a deadline and can be cancelled.
-type lister struct {
+// interceptor is the innermost interceptor. It answers operations that may have a list of the catalogue, and passes on
+// all others. It runs in the goroutine of the operation, so that who waits for a list has a deadline and can be cancelled.
+type interceptor struct {
 	cfg     *contract.Config
 	mailbox *mailbox.Mailbox // of the registry
 	next    actors.Runner
@@ -32,18 +32,18 @@ type (
 		key      messages.Key
 		method   string
 		fresh    bool
-		late     bool           // only say whether the server is down
-		asked    messages.Key   // of the list that another member has asked for, or zero
-		alone    bool           // not on the session of another scope, which has failed to list
-		of       *table.Server  // whose configuration says what class is, or nil
-		bind     *messages.Bind // the binding of the scope that said so
+		late     bool           // the answer says only whether the server is down
+		asked    messages.Key   // that of the list for which another member asks, or zero
+		alone    bool           // the session of another scope has failed to list: this scope lists itself
+		of       *table.Server  // the server whose configuration has said what class is, or nil
+		bind     *messages.Bind // the binding of the scope at that time
 		class    string         // of the key
 		declared string         // see [mcpbridge.Declared], if the scope declares capabilities
 		reply    chan<- listAnswer
 	}
-	// listReturned brings the end of a listing.
+	// listReturned brings the end of a fetch.
 	listReturned struct {
-		listing    *catalogue.Listing
+		fetch      *catalogue.Fetch
 		generation uint64 // of the session that was listed on
 		list       *catalogue.List
 		failure    *messages.Failure
@@ -54,12 +54,12 @@ type (
 func (m *listAsked) About() string { return m.key.String() + " " + m.method + " " + m.class }
 
 // About says what was listed.
-func (m *listReturned) About() string { return m.listing.On.String() + " " + m.listing.Method() }
+func (m *listReturned) About() string { return m.fetch.On.String() + " " + m.fetch.Method() }
 
 // listAnswer is the answer to a listAsked. It is zero if the registry does not take the operation.
 type listAnswer struct {
 	catalogue.Answer
-	classOf *table.Server  // find out the class of the key, which may take long, and ask again
+	classOf *table.Server  // its configuration says the class of the key, which may take long: then ask again
 	bind    *messages.Bind // of the scope
 	down    *endpointDown  // the server is known to be down, or nil
 	fails   bool           // the operation does not wait for it
@@ -73,20 +73,20 @@ type endpointDown struct {
 }
 
 // run answers an operation from the catalogue, or passes it on. It may block until ctx ends.
-func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result, error) {
+func (i interceptor) run(ctx context.Context, op messages.Operation) (messages.Result, error) {
 	asks, fresh := contract.AsksCatalogue(op)
 	if !asks {
-		return l.next(ctx, op)
+		return i.next(ctx, op)
 	}
 	q, again := listAsked{key: op.Head().Key.Normal(), method: op.Method(), fresh: fresh, asked: interception.AskedList(ctx)}, false
 	for ctx.Err() == nil {
-		switch a := l.ask(q); {
+		switch a := i.ask(q); {
 		case a.List != nil:
 			return copyOf(a.List, a), nil
 		case a.fails:
 			return nil, a.down.failure(op)
 		case a.classOf != nil:
-			can := cmp.Or(a.bind.Capabilities, l.cfg.Capabilities)
+			can := cmp.Or(a.bind.Capabilities, i.cfg.Capabilities)
 			q.of, q.bind, q.class, q.declared = a.classOf, a.bind, a.classOf.ClassOf(ctx, q.key, can), mcpbridge.Declared(can)
 		case a.Wait != nil:
 			f := wait(ctx, a.Wait)
@@ -97,29 +97,29 @@ func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result
 				return nil, f
 			}
 		case a.Run != nil:
-			if a.Run.Remember && l.remember(a.Run) {
+			if a.Run.Remember && i.remember(a.Run) {
 				continue
 			}
-			result, err := l.list(ctx, op, a)
+			result, err := i.list(ctx, op, a)
 			own := a.Run.On == q.key
 			if own && (err != nil || again || q.asked != (messages.Key{})) { // the generation is news to the member that has asked
 				return result, err
 			}
 			again, q.alone = own, q.alone || err != nil // the catalogue has it, unless it has changed already
 		case ctx.Err() == nil:
-			return l.next(ctx, op)
+			return i.next(ctx, op)
 		}
 	}
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return nil, messages.NewFailure(op, messages.CodeCancelled, "the list has not come")
 	}
-	return nil, l.late(op, q)
+	return nil, i.late(op, q)
 }
 
 // late returns the failure of an operation whose list has not come in time.
-func (l lister) late(op messages.Operation, q listAsked) *messages.Failure {
+func (i interceptor) late(op messages.Operation, q listAsked) *messages.Failure {
 	q.late = true
-	down := l.ask(q).down
+	down := i.ask(q).down
 	if down == nil {
 		return messages.NewFailure(op, messages.CodeDeadline, "the list has not come")
 	}
@@ -133,32 +133,32 @@ func (d *endpointDown) failure(op messages.Operation) *messages.Failure {
 	return f
 }
 
-// ask asks the catalogue. It waits for the answer even if the context of the operation has ended: others may wait for a
-// list that the answer says to fetch.
-func (l lister) ask(q listAsked) listAnswer {
+// ask asks the catalogue. It waits for the answer even if the context of the operation has ended: if the answer is to run
+// a fetch, others wait for that.
+func (i interceptor) ask(q listAsked) listAnswer {
 	reply := make(chan listAnswer, 1)
 	q.reply = reply
-	l.mailbox.PostUserMessage(&q)
+	i.mailbox.PostUserMessage(&q)
 	return <-reply
 }
 
-// wait waits for the end of a listing of another, and returns its failure.
-func wait(ctx context.Context, listing *catalogue.Listing) *messages.Failure {
+// wait waits for the end of another's fetch, and returns its failure.
+func wait(ctx context.Context, fetch *catalogue.Fetch) *messages.Failure {
 	select {
-	case <-listing.Done:
-		return listing.Failure
+	case <-fetch.Done:
+		return fetch.Failure
 	case <-ctx.Done():
 		return nil
 	}
 }
 
 // list lists on the session that the catalogue has named, unless another member has the list, and reports the outcome.
-func (l lister) list(ctx context.Context, op messages.Operation, a listAnswer) (messages.Result, error) {
-	report := &listReturned{listing: a.Run, failure: messages.NewFailure(op, messages.CodeInternal, "the listing panicked")}
-	defer func() { l.mailbox.PostUserMessage(report) }()
+func (i interceptor) list(ctx context.Context, op messages.Operation, a listAnswer) (messages.Result, error) {
+	report := &listReturned{fetch: a.Run, failure: messages.NewFailure(op, messages.CodeInternal, "the listing panicked")}
+	defer func() { i.mailbox.PostUserMessage(report) }()
 	h := *op.Head()
 	h.Key = a.Run.On
-	result, err := l.fetch(ctx, messages.With(op, h), a)
+	result, err := i.fetch(ctx, messages.With(op, h), a)
 	if err != nil {
 		report.failure = failureOf(op, err)
 		return nil, err
@@ -169,14 +169,14 @@ func (l lister) list(ctx context.Context, op messages.Operation, a listAnswer) (
 }
 
 // fetch asks the member that has the list, if that is another one, or else the server.
-func (l lister) fetch(ctx context.Context, op messages.Operation, a listAnswer) (messages.Result, error) {
+func (i interceptor) fetch(ctx context.Context, op messages.Operation, a listAnswer) (messages.Result, error) {
 	if a.ask {
-		result, err := l.next(interception.AskForList(ctx, a.Run.ListKey()), op)
+		result, err := i.next(interception.AskForList(ctx, a.Run.ListKey()), op)
 		if err == nil || isOfServer(failureOf(op, err).Code) {
 			return result, err
 		}
 	}
-	return l.next(ctx, op)
+	return i.next(ctx, op)
 }
 
 // failureOf returns an error of an operation as a failure.
@@ -188,14 +188,14 @@ func failureOf(op messages.Operation, err error) (f *messages.Failure) {
 }
 
 // remember takes a list from the store, if there is one.
-func (l lister) remember(listing *catalogue.Listing) bool {
-	record := contract.KeyStore{Cfg: l.cfg, Key: listing.ListKey()}.Load()
+func (i interceptor) remember(fetch *catalogue.Fetch) bool {
+	record := contract.KeyStore{Cfg: i.cfg, Key: fetch.ListKey()}.Load()
 	if record == nil || len(record.List) == 0 {
 		return false
 	}
-	list := catalogue.Decode(listing.Method(), record.List)
+	list := catalogue.Decode(fetch.Method(), record.List)
 	if list != nil {
-		l.mailbox.PostUserMessage(&listReturned{listing: listing, list: list})
+		i.mailbox.PostUserMessage(&listReturned{fetch: fetch, list: list})
 	}
 	return list != nil
 }
@@ -207,12 +207,12 @@ func copyOf(list *catalogue.List, a listAnswer) messages.Result {
 	})
 }
 
-// isOfCaller reports whether the failure of a listing is that of its caller alone.
+// isOfCaller reports whether the failure of a fetch concerns only the one who ran it.
 func isOfCaller(code messages.Code) bool {
 	return code == messages.CodeCancelled || code == messages.CodeDeadline
 }
 
-// isOfServer reports whether the failure of a listing for one scope is that for all of its class.
+// isOfServer reports whether the failure of a fetch is the same for all scopes of the class.
 func isOfServer(code messages.Code) bool {
 	return slices.Contains([]messages.Code{
 		messages.CodeUnavailable, messages.CodeUnauthorized, messages.CodeServerError, messages.CodeProtocol, messages.CodeRateLimited, messages.CodeInvalid,

@@ -17,7 +17,7 @@ import (
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
-// run runs an operation for a request, whose further parameters are extra.
+// run runs an operation for a request. extra are the parameters for which its type has no fields.
 func (c *client) run(r *mcpserver.Request, s *served, extra map[string]json.RawMessage, command func(messages.Header) messages.Operation) (messages.Result, error) {
 	before, sent, level := s.turn()
 	r.Pass()
@@ -56,13 +56,14 @@ func (c *client) run(r *mcpserver.Request, s *served, extra map[string]json.RawM
 	return reply.(messages.Result), nil
 }
 
-// turn puts a request into the order of those of the client for the server. before is closed when those before are sent. The request calls sent
-// when it is sent too, or never will be. Then level is the level of log messages. The next request may pass afterwards.
+// turn puts a request into the order of those of the client for the server. before is closed when the earlier ones are sent. The
+// request calls sent when it is sent itself, or never will be. level is the level of log messages at its place in the order. The
+// caller lets the next request pass after turn.
 //
-// A client that writes requests into the pipe of a server knows their order. So requests of a client that come over stdio, or in one batch, are
-// sent to a server in that order: each waits until the one before has left. They use one session, and none could be sent earlier than
-// the one before. No other order is kept: neither across servers, nor of requests in several POSTs, nor of one whose server is not known before a
-// list has come. A server over HTTP may take in another order what was sent in this one.
+// A client that writes requests into the pipe of a server knows their order. So requests that come over stdio, or in one batch,
+// are sent to a server in that order: each waits until the one before is sent. They use one session, so that none could be sent
+// before. No other order is kept: not across servers, not of requests in several POSTs, and not of a request whose server is
+// known only after a list has come. A server over HTTP may take them in another order.
 func (s *served) turn() (before <-chan struct{}, sent func(), level string) {
 	own := make(chan struct{})
 	s.mu.Lock()
@@ -75,7 +76,7 @@ func (s *served) turn() (before <-chan struct{}, sent func(), level string) {
 		select {
 		case <-before:
 			close(own)
-		default: // it is given up before its turn
+		default: // the request was given up before its turn
 			go func() {
 				<-before
 				close(own)
@@ -104,8 +105,8 @@ func (c *client) requestOf(operation string) json.RawMessage {
 	return nil
 }
 
-// metaOf returns the _meta of parameters for a server, whose progress has a token of its own. Its values keep their text: decoded, a number
-// could become another one.
+// metaOf returns the _meta of parameters for a server. It has no progressToken, because the library adds one of its own. Its
+// values keep their text: decoded, a number could become another one.
 func metaOf(params mcpserver.Object) (meta mcp.Meta) {
 	for name, value := range mcpserver.ObjectOf(params["_meta"]).Without("progressToken") {
 		if meta == nil {
@@ -116,7 +117,7 @@ func metaOf(params mcpserver.Object) (meta mcp.Meta) {
 	return meta
 }
 
-// callTool calls a tool. What fails otherwise than by an error of the server is told to the model in words.
+// callTool calls a tool. A failure that is not an error of the server becomes a result that tells the model why.
 func (c *client) callTool(r *mcpserver.Request, params mcpserver.Object) (any, error) {
 	public := params.Text("name")
 	s, name, err := c.find(r, "tools/list", public)
@@ -153,7 +154,7 @@ func (c *client) callTool(r *mcpserver.Request, params mcpserver.Object) (any, e
 	return s.tell(r, receipt.Verbatim), nil
 }
 
-// explain says why a call failed, and how to log in where that is the reason.
+// explain returns why a call failed, and how to log in if that is the reason.
 func explain(failure *messages.Failure, err error) string {
 	text := toolset.Explain(err)
 	if failure.Code == messages.CodeUnauthorized && failure.Remedy != "" {
@@ -167,7 +168,7 @@ func failed(text string) any {
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
-// verbatim returns a result as the server has sent it.
+// verbatim returns a result as the server has sent it, if that is known.
 func verbatim(result messages.Result, err error) (any, error) {
 	switch {
 	case err != nil:
@@ -236,8 +237,8 @@ func (c *client) unsubscribe(r *mcpserver.Request, params mcpserver.Object) (any
 	}))
 }
 
-// watch notes to which server a resource belongs that the client has subscribed to, or with "" that it has not. It returns the
-// server before.
+// watch notes that the client has subscribed to a resource of a server, or with "" that it has not subscribed. It returns the
+// server that was noted before.
 func (c *client) watch(uri, server string) (before string) {
 	c.note(func(k *record) bool {
 		if before = k.Watched[uri]; before == server {
@@ -298,7 +299,7 @@ func (c *client) complete(r *mcpserver.Request, params mcpserver.Object) (any, e
 	}))
 }
 
-// custom passes on a method that is not known here. With several servers, nobody knows whose it is.
+// custom passes on a method that is not part of MCP. With several servers, it is refused: nobody knows for which it is.
 func (c *client) custom(r *mcpserver.Request) (any, error) {
 	if c.g.cfg.Prefixed {
 		return nil, noMethod(r.Method)

@@ -24,16 +24,16 @@ type client struct {
 	ctx context.Context // ends with the client
 
 	opening sync.Mutex  // while initialize opens the scope, or the client leaves
-	ready   atomic.Bool // initialize has set the fields below, which do not change any more
+	ready   atomic.Bool // initialize has set the fields below, which do not change afterwards
 	scope   string
 	version string // of the protocol
 	info    *mcp.Implementation
-	told    map[string]json.RawMessage // what it has said of itself, of which the SDK does not know all
+	told    map[string]json.RawMessage // what it has said of itself; the SDK does not know all of it
 	owner   *actor.PID                 // the scope belongs to it
 	servers []*served
 
-	serial      atomic.Uint64 // of operations
-	leftOut     sync.Once     // the client is told of servers that are left out
+	serial      atomic.Uint64 // counts the operations
+	leftOut     sync.Once     // tells the client of servers that are left out
 	initialized func()        // ends the wait of questions
 	mayAsk      chan struct{} // closed when the client may be asked: it has sent notifications/initialized, or a request
 
@@ -119,13 +119,13 @@ func (c *client) Notified(m *mcpserver.Message) {
 // operationID returns an id for an operation.
 func (c *client) operationID() string { return c.scope + "#" + strconv.FormatUint(c.serial.Add(1), 10) }
 
-// isOfAnother reports whether an operation is that of another client, which shares a session with this one.
+// isOfAnother reports whether an operation belongs to another client, which shares a session with this one.
 func (c *client) isOfAnother(operation string) bool {
 	scope, _, ofClient := strings.Cut(operation, "#")
 	return ofClient && scope != c.scope
 }
 
-// saidBy returns the error that the server itself has answered to a request, or nil.
+// saidBy returns the error with which the server itself has answered a request, or nil.
 func saidBy(f *messages.Failure) *jsonrpc.Error {
 	var said *jsonrpc.Error
 	if errors.As(f.Cause, &said) && (f.Code == messages.CodeServerError || f.Code == messages.CodeInvalid) {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxAway is how long a client may be away until it is forgotten.
+	// maxAway is the time after which a client that is away is forgotten.
 	maxAway = 30 * 24 * time.Hour
 	// maxClients bounds the clients that are kept. Those that have been away for the longest time are forgotten first.
 	maxClients = 5000
@@ -22,9 +22,9 @@ const (
 	maxRecord = 1 << 20
 )
 
-// ClientStore is a folder that keeps clients, one in each file. One process may use it at a time. Their sessions are in a [resume.File], but
-// a client is no session: the time of its file says when it was there, without another write, and a file that is damaged costs that
-// client alone.
+// ClientStore is a folder with a file for each client. One process may use it at a time. It is no [resume.File], which keeps their
+// sessions: the time of a client's file says when the client was last there, without another write, and a damaged file costs
+// that client alone.
 type ClientStore struct{ Folder string }
 
 // file returns the file of the client with a session id. The id is a secret, and cannot be told from the name.

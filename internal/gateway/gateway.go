@@ -27,41 +27,41 @@ import (
 )
 
 const (
-	// patience is how long a call waits for a server that is down.
+	// patience bounds the wait of a call for a server that is down.
 	patience = 20 * time.Second
-	// startPatience is how long a call waits for a server that is starting. Most SDKs wait 60 s for its response.
+	// startPatience bounds the wait of a call for a server that is starting. Most SDKs give a call 60 s.
 	startPatience = 55 * time.Second
-	// startTimeout is how long the process of a server may take to answer initialize. It may have to be downloaded.
+	// startTimeout bounds the time that a process takes to answer initialize. Its program may have to be downloaded.
 	startTimeout = 5 * time.Minute
-	// openTimeout is the same for a server at a URL: no SDK waits longer, and a connection may have broken unseen.
+	// openTimeout is the same for a server at a URL. No SDK waits longer, and a connection may break unseen.
 	openTimeout = time.Minute
-	// closePatience is how long a session may take to end. Many clients kill their servers after 2 s.
+	// closePatience bounds the end of a session. Many clients kill their servers after 2 s.
 	closePatience = 1500 * time.Millisecond
 )
 
 // Config is what a gateway serves.
 type Config struct {
 	Supervisor supervisor.Config
-	// Tools has the filters of each of Supervisor.Servers, in the same order. The scope of one is that of a session which
-	// all clients share.
+	// Tools has the filter for each of Supervisor.Servers, in the same order. If it has a scope, all clients share the
+	// session of that scope.
 	Tools []toolset.Filter
-	// LeftOut says which servers are left out, and why: clients are told in log messages.
+	// LeftOut has a line for each server that is left out, with the reason. Clients get them as log messages.
 	LeftOut []string
 	// Prefixed is true if the names of tools and prompts get the name of their server.
 	Prefixed bool
 	// Quiet is the [messages.Header.Quiet] of requests of clients.
 	Quiet time.Duration
-	// Wait is how long initialize waits for servers that have not answered yet. Zero means 25 s in front of several servers,
-	// and in front of one, until it has answered.
+	// Wait bounds the wait of initialize for servers that have not answered yet. Zero means 25 s in front of several servers,
+	// and no bound in front of one.
 	Wait time.Duration
-	// Lingers is true if the start of a server continues when its client leaves, so that the next client finds its lists.
+	// Lingers is true if the start of a server continues after its client has left, so that the next client finds its lists.
 	Lingers bool
 	// Lists keeps the lists of the servers between runs, or is nil.
 	Lists mcpbridge.Store
-	// Sessions keeps all else that the supervisor keeps. It is needed with Lists.
+	// Sessions keeps everything else that the supervisor stores. Lists needs it.
 	Sessions mcpbridge.Store
-	// Clients keeps clients between runs, so that they can return, and their sessions stay open on their servers. Sessions must
-	// outlive the process, too. It is nil if clients do not return.
+	// Clients keeps clients between runs: they can return, and their sessions stay open on their servers. With it, Sessions
+	// must outlive the process. With nil, clients do not return.
 	Clients *ClientStore
 	// Attach gives the servers their logins, or is nil. loggedIn is called after a login in the background.
 	Attach func(servers []mcpbridge.Server, loggedIn func())
@@ -75,7 +75,7 @@ type Gateway struct {
 	sup    *supervisor.Supervisor
 	do     *supervisor.Client
 
-	places map[string]*place // by server, without those that are in another place for each client
+	endpoints map[string]*endpoint // by server, without those of which each client has its own
 
 	life    context.Context // ends with Stop
 	end     context.CancelFunc
@@ -90,13 +90,13 @@ type Gateway struct {
 // Start starts a gateway. The caller stops it.
 func Start(system *actor.ActorSystem, cfg Config) (*Gateway, error) {
 	g := &Gateway{
-		cfg: cfg, log: cfg.Supervisor.Logger, system: system, places: map[string]*place{},
+		cfg: cfg, log: cfg.Supervisor.Logger, system: system, endpoints: map[string]*endpoint{},
 		clients: map[string]*client{},
 	}
 	g.life, g.end = context.WithCancel(context.Background())
 	for i, srv := range cfg.Supervisor.Servers {
 		if srv.PerKey == nil || cfg.Tools[i].Scope != "" {
-			g.places[srv.Name] = newPlace(cfg.Lists, srv)
+			g.endpoints[srv.Name] = newEndpoint(cfg.Lists, srv)
 		}
 	}
 	s := cfg.Supervisor
@@ -128,7 +128,8 @@ func Start(system *actor.ActorSystem, cfg Config) (*Gateway, error) {
 	return g, nil
 }
 
-// adapt makes a server speak to each client as that client is: in its revision of the protocol, and to its name.
+// adapt configures a server so that its sessions speak for their client: with its revision of the protocol, its name, and
+// what else it has said of itself.
 func (g *Gateway) adapt(srv *mcpbridge.Server) {
 	srv.Verbatim = true
 	own := openTimeout
@@ -169,8 +170,8 @@ func (g *Gateway) adapt(srv *mcpbridge.Server) {
 	}
 }
 
-// speaks returns the revision of the client with a scope, its name and what else it has said of itself, or what a session is
-// told that clients share.
+// speaks returns the revision of the client with a scope, its name, and what else it has said of itself. A session that
+// clients share is told the newest revision alone.
 func (g *Gateway) speaks(scope string) (version string, info *mcp.Implementation, told map[string]json.RawMessage) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -207,7 +208,7 @@ func (g *Gateway) open(c *client, capabilities *mcp.ClientCapabilities) error {
 	return nil
 }
 
-// Plain returns a name with letters, digits, dots and dashes only.
+// Plain returns a name in which all but letters, digits, dots and dashes is replaced by dashes.
 func Plain(name string) string {
 	return strings.Trim(strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '.' || r == '-' || r == '_' {
@@ -217,8 +218,8 @@ func Plain(name string) string {
 	}, name[:min(len(name), 64)]), "-")
 }
 
-// Left ends the scope of a client, and cancels its calls. A client that has left for good is forgotten. With [Config.Lingers], the
-// scope of such a client ends when no server is in its first start any more.
+// Left ends the scope of a client, and cancels its calls. A client that has left for good is forgotten. With
+// [Config.Lingers], its scope ends only after the first starts of its servers.
 func (c *client) Left(forGood bool) {
 	c.opening.Lock()
 	defer c.opening.Unlock()
@@ -241,7 +242,7 @@ func (c *client) Left(forGood bool) {
 	}
 }
 
-// close ends the scope of a client, unless Stop ends all.
+// close ends the scope of a client, unless Stop ends all scopes.
 func (c *client) close() {
 	g := c.g
 	g.forget(c)
@@ -267,7 +268,7 @@ func (g *Gateway) forget(c *client) {
 // Supervisor returns the supervisor of the sessions.
 func (g *Gateway) Supervisor() *supervisor.Supervisor { return g.sup }
 
-// Stop closes all sessions, but those on servers that can be resumed by clients that return.
+// Stop closes all sessions, except for those that clients can resume when they return.
 func (g *Gateway) Stop() error {
 	g.mu.Lock()
 	g.end()
@@ -303,7 +304,7 @@ func (g *Gateway) onLogin() {
 	}
 }
 
-// onEvent passes an event of the supervisor to the clients that it concerns.
+// onEvent tells the clients that an event of the supervisor concerns.
 func (g *Gateway) onEvent(e messages.Event) {
 	key := e.GetStamp().Key
 	g.mu.Lock()

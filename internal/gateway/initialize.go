@@ -12,8 +12,8 @@ import (
 	"github.com/mcpactor/mcpactor/internal/mcpserver"
 )
 
-// initialize opens the session of a client. It waits for servers whose lists are not known: clients give it more time than a list,
-// and most of them ask for lists once.
+// initialize opens the session of a client. It waits for servers whose lists are not known, because clients give initialize more
+// time than a list, and most of them ask for each list once.
 func (c *client) initialize(r *mcpserver.Request) (any, error) {
 	r.Pass()
 	if err := c.enter(r.Params); err != nil {
@@ -72,7 +72,7 @@ func (c *client) introduce(said json.RawMessage) (*mcp.ClientCapabilities, error
 	return capabilities, nil
 }
 
-// capabilitiesOf returns the capabilities that servers are told.
+// capabilitiesOf returns the capabilities of a client, as servers are told.
 func capabilitiesOf(data json.RawMessage) (*mcp.ClientCapabilities, error) {
 	can := &mcp.ClientCapabilities{}
 	if len(data) == 0 {
@@ -87,11 +87,11 @@ func capabilitiesOf(data json.RawMessage) (*mcp.ClientCapabilities, error) {
 	return can, err
 }
 
-// everything is the set of capabilities that is announced for a server that has not answered. Of several servers, only these are passed on: nobody
-// knows whose the requests for others would be.
+// everything has the capabilities of a server that has not answered. Of several servers, no others are passed on: nobody
+// knows for which of them a request would be.
 var everything = json.RawMessage(`{"tools": {}, "prompts": {}, "resources": {"subscribe": true}, "logging": {}, "completions": {}}`)
 
-// introduction is the result of initialize: what the server says about itself, or what several of them say.
+// introduction returns the result of initialize: what the server says about itself, or several of them together.
 func (c *client) introduction() any {
 	result, can, instructions := mcpserver.Object{}, mcpserver.Object{}, []string{}
 	for _, s := range c.servers {

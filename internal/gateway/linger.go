@@ -8,8 +8,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// linger continues the first starts of servers although the client has left, so that the next client finds their lists. It closes
-// all other sessions of the client.
+// linger continues the first starts of servers after the client has left, so that the next client finds their lists. It
+// closes all other sessions of the client.
 func (c *client) linger() {
 	var all sync.WaitGroup
 	for _, s := range c.servers {
@@ -21,7 +21,7 @@ func (c *client) linger() {
 	all.Wait()
 }
 
-// linger waits for a server that is in its first start, unless the start for another client that has left is waited for.
+// linger waits for the end of the first start of a server, unless the start for another client that has left lingers.
 func (s *served) linger() {
 	g := s.c.g
 	if !s.isUnknown() {
@@ -38,8 +38,8 @@ func (s *served) linger() {
 	s.meet(s.fetching, waiting{most: startTimeout}) //nolint:errcheck // there are no lists then
 }
 
-// startBeside starts the server for a client that waits for its lists, if they are to come from the start for a client that has
-// left: that one may hang. The session that is open first has the lists, and the other start ends.
+// startBeside starts the server for a client that waits for its lists, if a start for a client that has left lingers: that one
+// may hang. The session that opens first has the lists, and the other start ends.
 func (s *served) startBeside() {
 	other, lingers := s.c.g.lingering.Load(s.name)
 	if !lingers || s.c.ctx.Err() != nil || !s.isUnknown() {

@@ -17,9 +17,9 @@ import (
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
-// list answers a request for a list: with the things of all servers that have listed them. A server that could not be listed is named
-// in a log message, and the client is told when its list is there. One that is left out is named once. If there is none at all, the request fails
-// with the causes.
+// list answers a request for a list, with the items of all servers. A log message names each server that could not be listed,
+// and the client is told when its list is there. Another one names, once, each server that is left out. If no server could be
+// listed, the request fails with the causes.
 func (c *client) list(r *mcpserver.Request, params mcpserver.Object) (any, error) {
 	if params.Text("cursor") != "" {
 		return nil, mcpserver.Invalid("the list has one page")
@@ -65,7 +65,7 @@ func (c *client) list(r *mcpserver.Request, params mcpserver.Object) (any, error
 	return result.With(kind.items, all), nil
 }
 
-// log tells the client something beside the answer to a request.
+// log sends a log message to the client, beside the answer to a request.
 func (c *client) log(r *mcpserver.Request, level mcp.LoggingLevel, text string) {
 	c.Notify("notifications/message", &mcp.LoggingMessageParams{Level: level, Logger: "mcpactor", Data: text}, r.ID)
 }
@@ -73,9 +73,9 @@ func (c *client) log(r *mcpserver.Request, level mcp.LoggingLevel, text string) 
 // oneLine returns the text of an error on one line.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
-// lists returns a list of each server, or why there is none. It waits for servers of which nothing is known.
-func (c *client) lists(ctx context.Context, method string, w waiting) ([]*listed, []error) {
-	got, errs := make([]*listed, len(c.servers)), make([]error, len(c.servers))
+// lists returns a list of each server, or why there is none. It waits for lists that are not known, as long as w says.
+func (c *client) lists(ctx context.Context, method string, w waiting) ([]*content, []error) {
+	got, errs := make([]*content, len(c.servers)), make([]error, len(c.servers))
 	var all sync.WaitGroup
 	for i, s := range c.servers {
 		all.Go(func() { got[i], errs[i] = s.lists[method].get(ctx, w) })
@@ -84,8 +84,8 @@ func (c *client) lists(ctx context.Context, method string, w waiting) ([]*listed
 	return got, errs
 }
 
-// find finds the server of a tool or a prompt by its name for the client, and returns the name that the server uses. It is
-// nil if there is none; err says whether some servers could not be listed.
+// find returns the server of a tool or a prompt with a public name, or nil, and the name for the server. If there is none, err
+// says which servers could not be listed.
 func (c *client) find(r *mcpserver.Request, method, public string) (s *served, name string, err error) {
 	if !c.g.cfg.Prefixed {
 		return c.servers[0], public, nil
@@ -107,7 +107,7 @@ func (c *client) find(r *mcpserver.Request, method, public string) (s *served, n
 		}
 		err = errors.Join(errs...)
 	}
-	// The tools of a server that was never listed have names that say so.
+	// The name of a tool says which server it belongs to, even if that was never listed.
 	for _, s := range c.servers {
 		if rest, its := strings.CutPrefix(public, toolset.SafeName(s.name, "")); its && toolset.SafeName(s.name, rest) == public {
 			if l, _ := s.lists[method].get(r.Context, noWait); l == nil {
@@ -118,7 +118,7 @@ func (c *client) find(r *mcpserver.Request, method, public string) (s *served, n
 	return nil, "", err
 }
 
-// holder finds the server that has a resource, or a template of resources.
+// holder returns the server that has a resource, or a template for it.
 func (c *client) holder(r *mcpserver.Request, uri string) (*served, error) {
 	if !c.g.cfg.Prefixed {
 		return c.servers[0], nil

@@ -12,8 +12,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// record is what is known of a client apart from its connection. With it, another connection is the same client, also in another
-// process.
+// record is what is known of a client apart from its connection. With it, the client can return on another connection, also
+// to another process.
 type record struct {
 	Scope    string            `json:"scope"`              // random: no other client ever has it
 	Said     json.RawMessage   `json:"said"`               // the parameters of initialize
@@ -23,8 +23,8 @@ type record struct {
 	Owed     map[string]bool   `json:"owed,omitempty"`     // by server, if it must be told that state is gone: whether a log message has said so
 }
 
-// note changes the record of a client, and returns whether change reports that it has changed something. Then the record is written soon: see keep
-// and keepBriefly.
+// note changes the record of a client, and returns what change does: whether it has changed something. If so, the record is
+// written soon. To wait for that, see keep and keepBriefly.
 func (c *client) note(change func(r *record) bool) (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,7 +39,7 @@ func (c *client) note(change func(r *record) bool) (changed bool) {
 // writeTime is how long a call waits until the record that it has changed is written.
 const writeTime = 100 * time.Millisecond
 
-// keepBriefly is keep for a call. It waits for a folder that works, and not for one that hangs.
+// keepBriefly is keep for a call. It does not wait for a folder that hangs.
 func (c *client) keepBriefly() {
 	written := make(chan struct{})
 	go func() {
@@ -52,7 +52,7 @@ func (c *client) keepBriefly() {
 	}
 }
 
-// keep returns when the record is written with all that was noted before.
+// keep writes the record, unless it is written with all that was noted before.
 func (c *client) keep() {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -92,8 +92,8 @@ func (c *client) release(forGood bool) {
 	}
 }
 
-// Return returns the handler of a client that has been away, also since before this process started, or nil if its id is not
-// known. It returns an error if that cannot be said now.
+// Return returns the handler of a client that has been away, perhaps since before this process started, or nil if its id is not
+// known. The error says that the records cannot be read now.
 func (g *Gateway) Return(from *mcpserver.Client) (mcpserver.Handler, error) {
 	if g.cfg.Clients == nil {
 		return nil, nil
@@ -124,7 +124,7 @@ func (g *Gateway) Return(from *mcpserver.Client) (mcpserver.Handler, error) {
 	return c, nil
 }
 
-// catchUp tells a client that has returned of what may have changed while nobody told it, and subscribes for it again.
+// catchUp tells a client that has returned what may have changed while it was away, and subscribes for it again.
 func (c *client) catchUp(watched map[string]string) {
 	for _, changed := range []string{"tools", "prompts", "resources"} {
 		c.Notify("notifications/"+changed+"/list_changed", nil, nil)
@@ -149,10 +149,10 @@ func (s *served) subscribeAgain(watched map[string]string) {
 	}
 }
 
-// sweepEvery is how often clients that have not been there for long are forgotten.
+// sweepEvery is the time between two sweeps.
 const sweepEvery = time.Hour
 
-// sweepClients forgets clients that have not been there for long, until ctx ends.
+// sweepClients forgets old clients from time to time, until ctx ends.
 func (g *Gateway) sweepClients(ctx context.Context) {
 	for {
 		if err := g.sweep(ctx); err != nil && ctx.Err() == nil {

@@ -17,25 +17,25 @@ import (
 
 // served is one server as one client sees it.
 type served struct {
-	c     *client
-	name  string
-	tools toolset.Filter // the filters
-	place *place
-	lists map[string]*list
+	c        *client
+	name     string
+	tools    toolset.Filter // the filters
+	endpoint *endpoint
+	lists    map[string]*list
 
 	fetching     context.Context // of lists: ends when the client has left
 	stopFetching context.CancelFunc
 
 	mu     sync.Mutex
 	last   <-chan struct{} // closed when the last request is sent
-	level  string          // of its log messages, or "" if none was set
-	silent bool            // it was waited for in vain
+	level  string          // the level of its log messages, or "" if none was set
+	silent bool            // the client has waited for it in vain
 }
 
 func newServed(c *client, tools toolset.Filter) *served {
-	s := &served{c: c, name: tools.Name, tools: tools, place: c.g.places[tools.Name], lists: map[string]*list{}}
-	if s.place == nil {
-		s.place = newPlace(nil, mcpbridge.Server{Name: s.name}) // the store is of no use: no other client has this scope
+	s := &served{c: c, name: tools.Name, tools: tools, endpoint: c.g.endpoints[tools.Name], lists: map[string]*list{}}
+	if s.endpoint == nil {
+		s.endpoint = newEndpoint(nil, mcpbridge.Server{Name: s.name}) // the store is of no use: no other client has this scope
 	}
 	s.fetching, s.stopFetching = context.WithCancel(c.g.life)
 	first := make(chan struct{})
@@ -75,7 +75,7 @@ func (s *served) header(patience time.Duration) messages.Header {
 	return h
 }
 
-// onEvent notes what the lists, the settings and the subscriptions of the client depend on, and passes on what the server says.
+// onEvent handles an event on which lists or settings of the client depend, and passes on what the server says.
 func (s *served) onEvent(e messages.Event) {
 	own := e.GetStamp().Key == s.key()
 	switch e := e.(type) {
@@ -122,7 +122,7 @@ func (s *served) onEvent(e messages.Event) {
 	}
 }
 
-// isOpen reports whether the client has a session with the server, or gets one.
+// isOpen reports whether the client has a session with the server, or will have one.
 func (s *served) isOpen(ctx context.Context) bool {
 	status := s.check(ctx)
 	return status != nil && status.State != "" && status.State != messages.StateDraining
@@ -137,7 +137,7 @@ func (s *served) check(ctx context.Context) *messages.Status {
 	return reply.(*messages.Status)
 }
 
-// introduced returns what the server has said about itself, which is empty if that is not known.
+// introduced returns what the server has said about itself, or an empty object if that is not known.
 func (s *served) introduced() mcpserver.Object {
 	for _, l := range s.lists {
 		l.mu.Lock()
@@ -150,7 +150,7 @@ func (s *served) introduced() mcpserver.Object {
 	return mcpserver.Object{}
 }
 
-// capabilitiesIn returns the capabilities of a server that has introduced itself, or everything if they are not known.
+// capabilitiesIn returns the capabilities in what a server has said about itself, or everything if they are not known.
 func capabilitiesIn(said mcpserver.Object) mcpserver.Object {
 	if its := said["capabilities"]; its != nil {
 		return mcpserver.ObjectOf(its)

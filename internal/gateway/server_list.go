@@ -23,15 +23,15 @@ import (
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
-// kind is a kind of things that a server lists.
+// kind is a kind of items that a server lists.
 type kind struct {
 	items   string // the member of the result
-	key     string // the member of a thing that names it: nobody could ask for a thing without it
+	key     string // the member that names an item: nobody can ask for an item without it
 	changed string // the notification
 	command func(messages.Header) messages.Operation
 }
 
-// kinds are the kinds by the method that lists them.
+// kinds has the kinds, by the method that lists them.
 var kinds = map[string]kind{
 	"tools/list": {"tools", "name", "notifications/tools/list_changed", func(h messages.Header) messages.Operation {
 		return &messages.ListTools{Header: h, Shared: true}
@@ -47,48 +47,48 @@ var kinds = map[string]kind{
 	}},
 }
 
-// item is one thing that a server lists.
+// item is a tool, a prompt, a resource or a template of resources.
 type item struct {
-	name   string          // or the URI, or the template of URIs
-	public string          // the name for clients
-	raw    json.RawMessage // with that name
+	name   string          // for the server: a name, a URI, or the template of URIs
+	public string          // for clients
+	raw    json.RawMessage // as JSON, with the public name
 
-	readsOnly bool // a tool that says that it changes nothing
+	readsOnly bool // the server says that the tool changes nothing
 }
 
-// listed is what a server lists. It does not change.
-type listed struct {
+// content is what a server lists. It does not change.
+type content struct {
 	items   []item
 	rest    mcpserver.Object // the other members of the result
 	digest  [32]byte         // of the items, in whatever order and form
 	server  json.RawMessage  // what it says about itself, or nil
 	remarks []string         // see [messages.Receipt.Remarks]
-	until   time.Time        // see [messages.Listing.Until]
+	until   time.Time        // when to ask again, or zero, see [messages.Listing.Until]
 }
 
-// isDue reports whether the list must be asked for again.
-func (l *listed) isDue() bool { return l == nil || !l.until.IsZero() && !time.Now().Before(l.until) }
+// isDue reports whether the list must be fetched: it is not known, or its time is over.
+func (c *content) isDue() bool { return c == nil || !c.until.IsZero() && !time.Now().Before(c.until) }
 
-// list is one list of a server, as one client sees it. While it is not known, it is fetched again and again, as long as
-// the client is there.
+// list is one list of a server, as one client sees it. A fetch that fails is repeated until it succeeds, or the client
+// leaves. The client gets what is known, and is told when that has changed.
 type list struct {
 	of     *served
 	method string
 	kind
 
 	mu    sync.Mutex
-	known *listed       // or nil
+	known *content      // or nil
 	err   error         // of the last attempt, or nil
 	stale bool          // it must be fetched
 	busy  bool          // it is being fetched
 	ended chan struct{} // closed at the end of an attempt
-	again chan struct{} // has an element if the next attempt must not pause
-	shown *[32]byte     // the digest of what the client has got, or was told of: zero if that was nothing
+	again chan struct{} // has an element if the next attempt begins without a pause
+	shown *[32]byte     // the digest of the list that the client has got or was told of, zero if there was none; nil before it has asked
 }
 
-// get returns the list. If it is not known, it is fetched, and the error says why there is none so far: at the end of the first
-// attempt, or when the server has been waited for in vain. noWait does not wait.
-func (l *list) get(ctx context.Context, w waiting) (*listed, error) {
+// get returns the list. If it is not known, get waits for the end of an attempt to fetch it, as long as w says. The error
+// says why there is no list.
+func (l *list) get(ctx context.Context, w waiting) (*content, error) {
 	known, ended, err := l.look()
 	if known != nil || err != nil {
 		return known, err
@@ -106,9 +106,9 @@ func (l *list) get(ctx context.Context, w waiting) (*listed, error) {
 	return known, err
 }
 
-// look returns the list, which is fetched if it is not known or its time is over. If it is not known, look returns the error of the
-// last attempt, if one has failed, and what is closed at the end of the one that is under way.
-func (l *list) look() (known *listed, ended chan struct{}, err error) {
+// look returns the list, and begins to fetch it if that is due. If the list is not known, err is the error of the last
+// attempt, if there was one. ended is closed at the end of the attempt that is under way.
+func (l *list) look() (known *content, ended chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.known.isDue() && !l.busy {
@@ -127,8 +127,8 @@ func (l *list) isFirst() bool {
 	return l.busy && l.known == nil && l.err == nil
 }
 
-// show returns the list that the client gets now, or nil. The client is told of what differs from it.
-func (l *list) show() *listed {
+// show returns the list that the client gets now, or nil. The client is told when it has changed.
+func (l *list) show() *content {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.shown = new([32]byte)
@@ -138,7 +138,7 @@ func (l *list) show() *listed {
 	return l.known
 }
 
-// review fetches the list again, if it was fetched before: it may have changed.
+// review fetches the list again, because it may have changed, unless nobody has asked for it yet.
 func (l *list) review() {
 	if l == nil {
 		return
@@ -154,7 +154,7 @@ func (l *list) review() {
 	}
 }
 
-// refresh has the list fetched. The caller holds the mutex.
+// refresh begins to fetch the list, also if a fetch is under way, which may not see the last change. The caller holds the mutex.
 func (l *list) refresh() {
 	l.stale = true
 	if !l.busy {
@@ -163,7 +163,7 @@ func (l *list) refresh() {
 	}
 }
 
-// end wakes those who wait for the list. The caller holds the mutex.
+// end notes the end of an attempt, for which others wait. The caller holds the mutex.
 func (l *list) end() {
 	close(l.ended)
 	l.ended = make(chan struct{})
@@ -175,7 +175,7 @@ const (
 	lastPause  = 30 * time.Second
 )
 
-// fetch fetches the list until it is there.
+// fetch fetches the list until it is not stale.
 func (l *list) fetch() {
 	go l.of.startBeside()
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
@@ -205,7 +205,7 @@ func (l *list) fetch() {
 		l.end()
 		l.mu.Unlock()
 		l.of.noteSilent(false) // after the end: see await
-		l.of.place.noteDown(nil)
+		l.of.endpoint.noteDown(nil)
 		if changed {
 			l.of.c.Notify(l.changed, nil, nil)
 		}
@@ -221,20 +221,20 @@ func (l *list) fetch() {
 	}
 }
 
-// fetch gets a list from the catalogue. It waits for a server that is down as long as the client is there.
-func (s *served) fetch(ctx context.Context, l *list) (*listed, error) {
+// fetch asks the catalogue for a list. It waits for a server that is down until the client leaves.
+func (s *served) fetch(ctx context.Context, l *list) (*content, error) {
 	h := s.header(24 * time.Hour)
 	reply, err := s.c.g.do.Do(ctx, l.command(h))
 	var said *jsonrpc.Error
 	if errors.As(err, &said) && said.Code == jsonrpc.CodeMethodNotFound { // it has no such things
-		s.place.end()
-		return s.newListed(l, mcpserver.Object{}, &messages.Listing{}, nil)
+		s.endpoint.end()
+		return s.newContent(l, mcpserver.Object{}, &messages.Listing{}, nil)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if reply.(messages.Result).GetReceipt().Generation != 0 { // it is not from the catalogue
-		s.place.end()
+		s.endpoint.end()
 	}
 	var from *messages.Listing
 	var result any
@@ -255,13 +255,14 @@ func (s *served) fetch(ctx context.Context, l *list) (*listed, error) {
 			return nil, err
 		}
 	}
-	return s.newListed(l, mcpserver.ObjectOf(raw), cmp.Or(from, &messages.Listing{}), receipt.Remarks())
+	return s.newContent(l, mcpserver.ObjectOf(raw), cmp.Or(from, &messages.Listing{}), receipt.Remarks())
 }
 
-// newListed reads the result of a list: the tools that pass the filters, and tools and prompts with their names for clients. What is
-// odd has become what the remarks say of it: some clients refuse a whole list, and so the things of all servers, for one member.
-func (s *served) newListed(of *list, result mcpserver.Object, from *messages.Listing, remarks []string) (*listed, error) {
-	l := &listed{server: from.Verbatim, rest: result.Without(of.items, "nextCursor"), remarks: remarks, until: from.Until}
+// newContent reads the result of a list. It has the tools that pass the filters. Tools and prompts have their names for
+// clients. In front of several servers, odd members are changed or left out, and remarks say so: some clients refuse a whole
+// list, and so the items of all servers, because of one member.
+func (s *served) newContent(of *list, result mcpserver.Object, from *messages.Listing, remarks []string) (*content, error) {
+	l := &content{server: from.Verbatim, rest: result.Without(of.items, "nextCursor"), remarks: remarks, until: from.Until}
 	if l.server == nil && from.Server != nil {
 		l.server, _ = mcpserver.Encode(from.Server)
 	}
@@ -298,8 +299,8 @@ func (s *served) newListed(of *list, result mcpserver.Object, from *messages.Lis
 	return l, nil
 }
 
-// conform changes what an SDK decodes, but for which the schema of the protocol has no place: null, and a tool's schema that is not one of an
-// object. It returns remarks.
+// conform removes from an item what SDKs decode, but the schema of the protocol does not allow: null, and a schema of a tool
+// that is not that of an object. It returns remarks.
 func conform(items, name string, one mcpserver.Object) (remarks []string) {
 	maps.DeleteFunc(one, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
 	if items != "tools" {
@@ -316,7 +317,7 @@ func conform(items, name string, one mcpserver.Object) (remarks []string) {
 	return remarks
 }
 
-// canonical returns JSON in the one form of all texts that say the same.
+// canonical returns JSON in a form that is the same for all texts with the same value.
 func canonical(raw json.RawMessage) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber() // digits beyond those of a float64 count

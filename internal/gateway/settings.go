@@ -20,7 +20,7 @@ func noMethod(method string) error {
 	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not known", method)}
 }
 
-// What a client sets is set on the sessions that are open, and on others when they open: a setting starts no process.
+// What a client sets is set on its open sessions, and on others when they open: a setting starts no process.
 
 // levels are the levels of log messages.
 var levels = []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
@@ -56,8 +56,8 @@ func (c *client) setLevel(r *mcpserver.Request, params mcpserver.Object) (any, e
 	return struct{}{}, nil
 }
 
-// applyLevel sets the level that the client has set on its session, unless it is set: the library sets it again when it
-// opens the session again. It is called in the turn of a request, so that the request may log.
+// applyLevel sets the level of the client on its session, unless it is set already: the library sets it again when the session
+// opens again. It is called in the turn of a request, so that the request may log.
 func (s *served) applyLevel(ctx context.Context, h messages.Header, level string) {
 	if level == "" {
 		return

@@ -10,14 +10,15 @@ import (
 	"github.com/mcpactor/mcpactor/resume"
 )
 
-// silence remembers that clients have waited for a server in vain, until it answers. It is kept with the lists, so that later
-// processes know.
+// silence remembers that clients have waited for a server in vain, until the server answers. It is kept with the lists, for later
+// processes.
 type silence struct {
 	store mcpbridge.Store
 	key   messages.Key // of the record
 }
 
-// newSilence returns the memory of a server, which ends with the process if store is nil. A server with another command or URL has another one.
+// newSilence returns the silence of a server. If store is nil, it ends with the process. A server with another command or URL has
+// another silence.
 func newSilence(store mcpbridge.Store, srv mcpbridge.Server) *silence {
 	if store == nil {
 		store = new(resume.Memory)

@@ -11,12 +11,13 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// leaves notes that a tool may have run in a session, and so may have left state there. If state of the client is gone that it may
-// have left in an earlier session, the client must be told. No state is gone if clients share the session, if all calls were of
-// tools that only read, or if the server keeps nothing for a session, which [served.tell] finds out.
+// leaves notes that a tool may have run in a session, and may have left state there. If the client may have left state in an
+// earlier session, that state is gone, and the client must be told. It need not be told if clients share the session, if all
+// calls were of tools that only read, or if the server keeps nothing for a session, which [served.tell] finds out.
 //
-// Both are one change, and so one write. The first call in a session waits for it, so that a kill after the result does not lose it. A kill
-// when the client is no longer owed a note, and before it has the result with the note, loses that note.
+// Both notes are one change of the record, and so one write. The first call in a session waits for that, so that a kill after
+// the result loses no note. A kill loses the note for the client if it comes after the record says that the client was told,
+// and before the client has the result.
 func (s *served) leaves(generation uint64, tool string) {
 	if s.isShared() {
 		return
@@ -75,8 +76,8 @@ func (s *served) owes() bool {
 	return owed
 }
 
-// tell returns the result of a tool, with a note for the model if state of the client is gone. Where code may read the result, as
-// it reads JSON, the note waits for a result that can have it, and a log message says it meanwhile.
+// tell returns the result of a tool, with a note for the model if state of the client is gone. A result that code may read, such
+// as JSON, gets no note: the note waits for a later result, and the client gets a log message.
 func (s *served) tell(r *mcpserver.Request, raw json.RawMessage) any {
 	if !s.owes() {
 		return raw
@@ -113,9 +114,9 @@ func (s *served) tell(r *mcpserver.Request, raw json.RawMessage) any {
 	return raw
 }
 
-// withNote returns the result of a tool with a note: in its text if that is all it has, because some clients then show a text, and
-// otherwise beside its parts. It returns nil if code may read the result, unless that is an error: of a single text that is JSON,
-// or of structured content.
+// withNote returns the result of a tool with a note. If the result is a single text, the note is appended to that, because some
+// clients show only a single text. Otherwise it becomes another part. withNote returns nil if code may read the result: a single
+// text that is JSON, or structured content, unless it is an error.
 func withNote(raw json.RawMessage, note string) any {
 	result, parts := mcpserver.ObjectOf(raw), []json.RawMessage{}
 	json.Unmarshal(result["content"], &parts) //nolint:errcheck // it has none then

@@ -17,8 +17,8 @@ import (
 // errListsOnly is the error for a record that the store does not keep.
 var errListsOnly = errors.New("this store keeps lists only")
 
-// ListStore is a [mcpbridge.Store] that keeps what servers list, and refuses all else. Each list is a file in the folder, which
-// processes share: each client over stdio has a process of its own. A [resume.File] is for one process at a time.
+// ListStore is a [mcpbridge.Store] of lists, and refuses everything else. Each list is a file in the folder. Processes share the
+// folder, as each client over stdio has a process of its own. A [resume.File] is for one process at a time.
 type ListStore struct{ Folder string }
 
 // file returns the file of a key.
@@ -89,7 +89,7 @@ func (s *ListStore) Delete(_ context.Context, key messages.Key) error {
 // Keys returns nothing: nobody asks for the keys of lists.
 func (*ListStore) Keys(context.Context) ([]messages.Key, error) { return nil, nil }
 
-// stores is the store of the supervisor: lists are kept in one, and all else in another.
+// stores is the store of the supervisor. It keeps lists in one store, and everything else in another.
 type stores struct{ lists, others mcpbridge.Store }
 
 // of returns the store for a key.

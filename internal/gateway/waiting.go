@@ -12,28 +12,28 @@ import (
 )
 
 const (
-	// firstPatience is how long initialize waits for several servers. Claude Code waits 30 s for its response.
+	// firstPatience bounds the wait of initialize for several servers. Claude Code gives initialize 30 s.
 	firstPatience = 25 * time.Second
-	// listPatience is how long a list waits for a server. Claude Code waits 5 s for its response. Afterwards clients are told when
-	// the list is there.
+	// listPatience bounds the wait of a list for a server. Claude Code gives a list 5 s. A client that gets no list is told when
+	// it is there.
 	listPatience = 4 * time.Second
-	// downPatience is how long both wait for a server that is known to be down, and initialize for one that was silent before.
+	// downPatience bounds both waits for a server that is known to be down, and that of initialize for one that was silent before.
 	downPatience = time.Second
 )
 
-// waiting says how long a request waits for a server whose list is not known. The zero value, noWait, does not wait.
+// waiting says how long a request waits for a server whose list is not known. With the zero value, noWait, it does not wait.
 type waiting struct {
 	most  time.Duration
-	first bool // until the server has answered, even if that takes longer
+	first bool // it also waits until the server has answered
 }
 
 var noWait, shortWait = waiting{}, waiting{most: listPatience}
 
-// firstWait returns how long initialize waits for one of n servers. wanted is the [Config.Wait]. wasSilent is true if a
+// firstWait returns how long initialize waits for one of n servers. wanted is [Config.Wait]. wasSilent is true if another
 // client has waited for the server in vain.
 func firstWait(n int, wanted time.Duration, wasSilent bool) waiting {
 	switch {
-	case n == 1 && wanted == 0: // without us, the client would wait for it
+	case n == 1 && wanted == 0: // a client without a gateway would wait for it
 		return waiting{firstPatience, true}
 	case wasSilent:
 		return waiting{most: downPatience}
@@ -41,13 +41,13 @@ func firstWait(n int, wanted time.Duration, wasSilent bool) waiting {
 	return waiting{most: cmp.Or(wanted, firstPatience)}
 }
 
-// isOver reports whether a request has waited for long enough. answered says whether the server has answered initialize: after
-// w.most it is then not waited for any longer, because its list may never come.
+// isOver reports whether a request has waited long enough. answered is true if the server has answered initialize: then the
+// wait ends after w.most, because the list may never come.
 func (w waiting) isOver(waited time.Duration, answered bool) bool {
 	return waited >= w.most && (answered || !w.first)
 }
 
-// rest returns how long to wait for the other lists of a server once its tools are there.
+// rest returns how long a request waits for the other lists of a server once its tools are there.
 func (w waiting) rest(waited time.Duration) waiting {
 	most := max(0, w.most-waited)
 	if w.first {
@@ -56,7 +56,7 @@ func (w waiting) rest(waited time.Duration) waiting {
 	return waiting{most: min(most, listPatience)}
 }
 
-// pause returns how long a request waits until it looks at the server again.
+// pause returns the time until a request looks at the server again.
 func (w waiting) pause(waited time.Duration) time.Duration {
 	if waited < w.most {
 		return min(downPatience, w.most-waited)
@@ -64,23 +64,23 @@ func (w waiting) pause(waited time.Duration) time.Duration {
 	return downPatience
 }
 
-// meet waits for the servers of which nothing is known, and fetches their lists.
+// meet waits for the servers whose lists are not known, and fetches these.
 func (c *client) meet(ctx context.Context) {
 	began := time.Now()
 	var all sync.WaitGroup
 	for _, s := range c.servers {
 		all.Go(func() {
-			err := s.meet(ctx, firstWait(len(c.servers), c.g.cfg.Wait, s.place.was()))
-			isPatient := time.Since(began) > listPatience // or else it has not left because of the server
+			err := s.meet(ctx, firstWait(len(c.servers), c.g.cfg.Wait, s.endpoint.was()))
+			isPatient := time.Since(began) > listPatience // a client that leaves earlier has another reason than the server
 			if errors.Is(err, errSilent) || errors.Is(err, errSlow) || errors.Is(err, errGone) && isPatient {
-				s.place.note()
+				s.endpoint.note()
 			}
 		})
 	}
 	all.Wait()
 }
 
-// meet waits for a server. It fetches its tools, with which comes what the server says about itself, and then its other lists.
+// meet waits for a server. It fetches the tools, which come with what the server says about itself, and then the other lists.
 func (s *served) meet(ctx context.Context, w waiting) error {
 	began := time.Now()
 	if _, err := s.lists["tools/list"].get(ctx, w); err != nil {
@@ -100,19 +100,19 @@ func (s *served) meet(ctx context.Context, w waiting) error {
 	return nil
 }
 
-// errSilent and errSlow say why there is no list of a server of which nothing is known, or which has not listed.
+// The reasons why the list of a server is not there: the server has not answered initialize, or has not listed.
 var (
 	errSilent = errors.New("the server has not answered yet: a notification says when its list is there")
 	errSlow   = errors.New("the server has not sent the list yet: a notification says when it is there")
 )
 
-// await waits for the end of an attempt to fetch a list, or returns why it is waited for no longer. What is learned counts for all
-// lists: a client that asks a silent server for one list after the other waits once.
+// await waits for the end of an attempt to fetch a list, or returns why the wait is over. A client that asks a silent server
+// for one list after the other waits once.
 func (s *served) await(ctx context.Context, ended chan struct{}, w waiting) error {
 	s.mu.Lock()
 	silent := s.silent
 	s.mu.Unlock()
-	if s.place.down() != nil {
+	if s.endpoint.down() != nil {
 		if cause, _ := s.look(ctx); cause != nil {
 			return cause
 		}
@@ -126,7 +126,7 @@ func (s *served) await(ctx context.Context, ended chan struct{}, w waiting) erro
 	}
 	s.noteSilent(true)
 	select {
-	case <-ended: // just now: what was noted is wrong
+	case <-ended: // just now: the server is not silent
 		s.noteSilent(false)
 		return nil
 	default:
@@ -134,7 +134,7 @@ func (s *served) await(ctx context.Context, ended chan struct{}, w waiting) erro
 	}
 }
 
-// noteSilent notes whether the server was waited for in vain.
+// noteSilent notes whether the client has waited for the server in vain.
 func (s *served) noteSilent(silent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -167,16 +167,15 @@ func (s *served) watch(ctx context.Context, ended chan struct{}, w waiting) erro
 	}
 }
 
-// look asks why the server is down, and whether it has answered. A client may know more than another: all of them know then that it
-// is down.
+// look asks why the server is down, and whether it has answered. What one client learns so, all know that share the endpoint.
 func (s *served) look(ctx context.Context) (cause error, answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if status := s.check(ctx); status != nil {
 		if status.Cause != "" {
-			s.place.noteDown(errors.New(status.Cause))
+			s.endpoint.noteDown(errors.New(status.Cause))
 		}
 		answered = status.State == messages.StateReady || status.State == "" && status.Health == messages.HealthUp // on the session of another client
 	}
-	return s.place.down(), answered
+	return s.endpoint.down(), answered
 }

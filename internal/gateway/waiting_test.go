@@ -349,7 +349,7 @@ func TestClientThatGivesUpConnectsNextTime(t *testing.T) {
 		slow.Inject("initialize", faults.Delay(40*time.Second))
 		w.silent = 3
 		w.visits(3 * time.Second)
-		require.False(w, w.places["slow"].was(), "it has other reasons")
+		require.False(w, w.endpoints["slow"].was(), "it has other reasons")
 		w.visits(10 * time.Second)
 		took, said := w.raw().opens()
 		require.Equal(t, downPatience, took)
@@ -376,8 +376,8 @@ func TestServerThatIsDownNoLongerIsWaitedFor(t *testing.T) {
 		w.raw().opens()
 		s := w.everybody()[0].server("slow")
 		for range 20 {
-			s.place.noteDown(errors.New("it is down"))
-			go s.place.noteDown(nil)
+			s.endpoint.noteDown(errors.New("it is down"))
+			go s.endpoint.noteDown(nil)
 			require.Error(t, s.await(w.Context(), make(chan struct{}), shortWait))
 		}
 	})

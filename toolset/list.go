@@ -27,8 +27,9 @@ type list struct {
 	leftOut []*messages.Failure // of the last list; read-only
 	known   []*Tool             // as tools, but kept while the supervisor does not know the server
 	begun   bool                // known was listed
-	watch   bool                // a watch waits for the server, see [Toolset.watch]
-	away    error               // the server is down, and was waited for; nil once the list was fetched, or the watch has ended
+	down    bool                // the server is down: callers do not wait for the list, see [Toolset.probeLater]
+	away    error               // why there is no list, if the server is down
+	probe   *time.Timer         // begins the next fetch from a server that is down, or nil
 
 	news, seen uint64    // how many other events may have changed the list, and how many events it reflects in all
 	opened, on session   // the last one that was opened and not listed before, and the one that was listed, if that is the key's own
@@ -67,8 +68,12 @@ func (t *Toolset) join(ctx context.Context, l *list) <-chan singleflight.Result 
 func (t *Toolset) fetch(ctx context.Context, l *list) error {
 	t.mu.Lock()
 	seen, opened := l.wanted(), l.opened // the reply reflects all events so far
+	op := &messages.ListTools{Header: messages.To(l.key.Server, l.key.Scope), Shared: true, Fresh: l.down}
 	t.mu.Unlock()
-	reply, err := t.client.Do(ctx, &messages.ListTools{Header: messages.To(l.key.Server, l.key.Scope), Shared: true})
+	if op.Fresh {
+		op.Deadline = time.Now().Add(probeTime)
+	}
+	reply, err := t.client.Do(ctx, op)
 	var listed *messages.ToolList
 	var tools []*Tool
 	var leftOut []*messages.Failure
@@ -88,11 +93,14 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if from.Down || errors.Is(err, messages.CodeUnavailable) {
-		t.watch(l)
-	}
-	if l.away = nil; errors.Is(err, messages.CodeUnavailable) {
+	switch l.down = errors.Is(err, messages.CodeUnavailable) || from.Down && from.Stale; {
+	case !l.down || err == nil:
+		l.away = nil
+	case !op.Fresh: // or else there was a stale list before, or away says why there was none
 		l.away = err
+	}
+	if l.down {
+		t.probeLater(l, err)
 	}
 	switch {
 	case err == nil:
@@ -114,38 +122,27 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 }
 
 const (
-	// watchTime is how long one operation of a watch waits.
-	watchTime = time.Hour
-	// watchPause is how long a watch waits at least until it asks again.
-	watchPause = time.Second
+	// probeTime bounds one fetch from a server that is down. The next one follows it.
+	probeTime = time.Hour
+	// probePause is the least time between two of them.
+	probePause = time.Second
 )
 
-// watch has a server that is down probed until it is back, or the toolset is closed. The caller holds the mutex.
-func (t *Toolset) watch(l *list) {
-	if l.watch {
-		return
+// probeLater fetches a list again after a pause, because its server is down: the fetch lasts until that is back. cause is why
+// the last fetch has failed, or nil. The caller holds the mutex.
+func (t *Toolset) probeLater(l *list, cause error) {
+	pause := probePause
+	if f, is := errors.AsType[*messages.Failure](cause); is {
+		pause = max(pause, f.RetryAfter)
 	}
-	l.watch = true
-	go func() {
-		for err := error(messages.CodeUnavailable); errors.Is(err, messages.CodeUnavailable) && t.ctx.Err() == nil; {
-			h := messages.To(l.key.Server, l.key.Scope)
-			h.Deadline = time.Now().Add(watchTime)
-			if _, err = t.client.Do(t.ctx, &messages.ListTools{Header: h, Shared: true, Fresh: true}); err != nil {
-				pause := watchPause
-				if f, is := errors.AsType[*messages.Failure](err); is {
-					pause = max(pause, f.RetryAfter)
-				}
-				select {
-				case <-time.After(pause):
-				case <-t.ctx.Done():
-				}
-			}
+	if l.probe != nil {
+		l.probe.Stop()
+	}
+	l.probe = time.AfterFunc(pause, func() {
+		if t.ctx.Err() == nil {
+			t.join(t.ctx, l)
 		}
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		l.watch, l.away = false, nil
-		l.news++
-	}()
+	})
 }
 
 // refresh waits until a list reflects all events before the call. The caller waits since began.
@@ -157,8 +154,7 @@ func (t *Toolset) refresh(ctx context.Context, l *list, fetch <-chan singlefligh
 	return t.wait(ctx, l, t.join(ctx, l), began)
 }
 
-// wait waits for the end of a fetch, or of ctx. It returns at once if fetch is nil, or if the server was waited for in
-// vain before, and is down.
+// wait waits for the end of a fetch, or of ctx. It returns at once if fetch is nil, or if the server is down.
 func (t *Toolset) wait(ctx context.Context, l *list, fetch <-chan singleflight.Result, began time.Time) error {
 	if fetch == nil {
 		return nil
@@ -168,7 +164,7 @@ func (t *Toolset) wait(ctx context.Context, l *list, fetch <-chan singleflight.R
 		return result.Err
 	default:
 	}
-	if away := t.awayOf(l); away != nil {
+	if down, away := t.isDown(l); down {
 		return away
 	}
 	select {
@@ -179,11 +175,11 @@ func (t *Toolset) wait(ctx context.Context, l *list, fetch <-chan singleflight.R
 	}
 }
 
-// awayOf returns why a server that is down has no list, or nil.
-func (t *Toolset) awayOf(l *list) error {
+// isDown reports whether a server is down, and why it has no list in that case.
+func (t *Toolset) isDown(l *list) (down bool, away error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return l.away
+	return l.down, l.away
 }
 
 // failure returns the error of a fetch as the failure of this list: an interceptor may have named
@@ -218,7 +214,7 @@ func (t *Toolset) late(ctx context.Context, l *list, waited time.Duration) *mess
 		f.Code, f.Detail = messages.CodeUnavailable, strings.TrimPrefix(status.Cause, string(messages.CodeUnavailable)+": ")
 		f.RetryAfter = max(0, time.Until(status.RetryAt))
 		t.mu.Lock()
-		l.away = f
+		l.down, l.away = true, f
 		t.mu.Unlock()
 	case status.State == messages.StateConnecting:
 		f.Detail = fmt.Sprintf("the server has not answered initialize within %v", waited)

@@ -11,10 +11,10 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// explanation is what a model is told of a failure code. In its texts, SERVER stands for the
+// explanation is what a model is told about a failure. In its texts, SERVER stands for the
 // server, and WHEN for the time until the next attempt.
 type explanation struct {
-	what string // has happened
+	what string // what has happened
 	// detail is true if the detail of the failure helps the model. Other details may quote the
 	// output of a process.
 	detail bool
@@ -53,9 +53,9 @@ var explanations = map[messages.Code]explanation{
 	messages.CodeInternal:      {what: "The program that makes the calls has a fault.", next: notAgain, final: true},
 }
 
-// What is told of a call that was not sent, because its server is away.
+// The explanations for a call that was not sent because its server is away.
 var (
-	// unlisted is for a listing before the call that failed for a reason that is not the call's.
+	// unlisted is for a call whose tool could not be listed, for a reason that is not the call's.
 	unlisted = explanation{what: "The tools of SERVER could not be listed.", next: "Try againWHEN, or continue without this server.", when: " later"}
 	// unheard is for a call that waited for a session until its deadline.
 	unheard = explanation{what: "SERVER did not answer in time.", next: "Try againWHEN, or continue without this server.", when: " later"}
@@ -164,12 +164,13 @@ func quoted(detail string) string {
 	return detail + "."
 }
 
-// Outcome converts what came of a call for a model: the result, or if err is not nil the text of
-// [Explain], as an error unless the call is [Pending]. A result that is larger than
-// [Config.MaxText] and [Config.MaxData] allow is cut; the result itself is not changed. If the session of the server is a newer one than that of the last
-// outcome, it adds that the state of the session is gone: as a part at the end of a result, or as
-// a sentence of the explanation. It says so once for each session. Use it for all calls of a
-// conversation, because it compares each with the one before.
+// Outcome converts the outcome of a call for a model: the result, or if err is not nil the text of
+// [Explain], as an error unless the call is [Pending]. Of a result that is larger than
+// [Config.MaxText] and [Config.MaxData] allow, the model gets a part; the result itself is not
+// changed. If the session of the server is newer than that of the last outcome, the output also says
+// that the state of the session is gone: as a part at the end of a result, or as a sentence of the
+// explanation. It says so once for each session. Use Outcome for all calls of a conversation,
+// because it compares each with the one before.
 //
 // An actor passes the [messages.ToolResult] that it received, or the [messages.Failure].
 func (t *Toolset) Outcome(result *messages.ToolResult, err error) Output {

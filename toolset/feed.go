@@ -8,11 +8,11 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// feed has toolsets told of events after which the catalogue may have another list. A [Pool] has one for all its toolsets:
-// the cost of an event does not grow with their number. Its methods may be called from any goroutine.
+// feed tells toolsets of events after which the catalogue may have another list. A [Pool] has one feed for all its toolsets,
+// so that the cost of an event does not grow with their number. Its methods may be called from any goroutine.
 type feed struct {
 	mu      sync.Mutex                          // never held while a toolset is told
-	changes map[string]*atomic.Uint64           // by server: how many events may have changed its lists
+	changes map[string]*atomic.Uint64           // by server: the number of events that may have changed its lists
 	lists   map[messages.Key]map[*list]*Toolset // of the toolsets that are not closed
 }
 
@@ -30,7 +30,7 @@ func (f *feed) changesOf(server string) *atomic.Uint64 {
 	return f.changes[server]
 }
 
-// add has a toolset told of the sessions of one of its lists.
+// add begins to tell a toolset of the sessions of one of its lists.
 func (f *feed) add(t *Toolset, l *list) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -40,7 +40,7 @@ func (f *feed) add(t *Toolset, l *list) {
 	f.lists[l.key][l] = t
 }
 
-// remove reverts add.
+// remove ends what add has begun.
 func (f *feed) remove(l *list) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,7 +20,7 @@ type list struct {
 	key    messages.Key
 	filter Filter // with the name and the scope of the key
 	fetch  singleflight.Group
-	// changes counts the events of any scope that may have changed the list: all lists of the server share it.
+	// changes counts the events of all scopes that may have changed the list. The lists of a server share it.
 	changes *atomic.Uint64
 
 	tools   []*Tool             // of the last list; read-only
@@ -31,9 +31,11 @@ type list struct {
 	away    error               // why there is no list, if the server is down
 	probe   *time.Timer         // begins the next fetch from a server that is down, or nil
 
-	news, seen uint64    // how many other events may have changed the list, and how many events it reflects in all
-	opened, on session   // the last one that was opened and not listed before, and the one that was listed, if that is the key's own
-	until      time.Time // when the list must be asked for again, or zero
+	news   uint64    // the number of other events that may have changed the list
+	seen   uint64    // the number of events that the list reflects
+	opened session   // the last session that was opened and had not been listed before
+	on     session   // the session that was listed, if it is the key's own
+	until  time.Time // when the list must be asked for again, or zero
 }
 
 // session is one MCP session of a key.
@@ -42,18 +44,17 @@ type session struct {
 	generation uint64
 }
 
-// wanted returns how many events may have changed the list.
+// wanted returns the number of events that may have changed the list.
 func (l *list) wanted() uint64 { return l.news + l.changes.Load() }
 
-// stale reports whether the tools must be asked for again. The catalogue of the supervisor knows whether they must be
-// listed again.
+// stale reports whether the catalogue must be asked for the list again. It knows whether the server must list again.
 func (l *list) stale() bool {
 	return l.seen != l.wanted() || !l.until.IsZero() && !time.Now().Before(l.until)
 }
 
-// join returns a channel that gets the end of the fetch of a list that must be fetched,
-// or nil. It begins a fetch unless one is under way. That one may have begun before the
-// list became stale, and has the attributes and the trace of the caller that began it.
+// join returns a channel that gets the end of a fetch of the list, or nil if the list is not stale.
+// It begins a fetch unless one is under way. That one may have begun before the list became
+// stale, and has the attributes and the trace of the caller that began it.
 func (t *Toolset) join(ctx context.Context, l *list) <-chan singleflight.Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -222,8 +223,7 @@ func (t *Toolset) late(ctx context.Context, l *list, waited time.Duration) *mess
 	return f
 }
 
-// onOpened asks for the list of a session that has opened at once, so that what it has is known beside the call that
-// has opened it.
+// onOpened asks for the list of a session as soon as it has opened, beside the call for which it was opened.
 func (t *Toolset) onOpened(l *list, stamp messages.Stamp, event messages.Event) {
 	_, restarted := event.(*messages.SessionRestarted)
 	t.mu.Lock()

@@ -98,7 +98,7 @@ func textOfResource(r *mcp.ResourceContents) string {
 	return text
 }
 
-// unknownSize is the size of what has none, or does not say it.
+// unknownSize is the size of content without a known size.
 const unknownSize int64 = -1
 
 // label describes binary data or a resource, on one line.

@@ -88,7 +88,7 @@ func (t *Toolset) suspend(ctx context.Context, tool *Tool, call *messages.CallTo
 // Answer answers whether the call that is [Pending] under an id may be sent. If the verdict is
 // [Allow], it is sent at once, and Answer returns its result as [Toolset.Call] does. If the definition
 // of the tool has changed since, the policy decides anew. If it defers the decision, the error has a [Pending] with a new
-// ID, and the old id is not pending any more. Any other verdict than [Allow] and [Deny] is an error, and the call stays
+// ID, and no call is pending under the old one. Any other verdict than [Allow] and [Deny] is an error, and the call stays
 // pending. The call also stays pending if its server could not be listed, or if ctx ended before it was sent. A
 // [messages.Cancel] drops it in any case.
 //
@@ -129,7 +129,7 @@ func (t *Toolset) answer(ctx context.Context, h messages.Header, id string, answ
 		h.Trace = p.Trace
 	}
 	if t.cfg.Policy != nil {
-		t.cfg.Policy.remember(subject{p.Key.Server, p.Tool, p.Digest}, answer)
+		t.cfg.Policy.remember(definitionKey{p.Key.Server, p.Tool, p.Digest}, answer)
 	}
 	if answer.Verdict == Deny {
 		t.pending.release(p)
@@ -307,7 +307,7 @@ func (p *pendingCalls) back(ctx context.Context, call *Pending) {
 	}
 }
 
-// drop removes a call that nobody wants any more. If the store does not answer, its call stays.
+// drop removes a call that was cancelled. If the store does not answer, its call stays.
 func (p *pendingCalls) drop(id string) {
 	done, _ := p.turn(context.Background(), id)
 	defer done()

@@ -23,14 +23,14 @@ type Policy struct {
 	// the server says: do not trust them.
 	Decide func(Proposal) Decision
 	// Ask is called if Decide returns [Ask] and no answer is remembered. It asks, for example, a
-	// person, and returns the answer. If it returns [Ask] or an error, the call is denied; an Ask
-	// that has only told a person of the call returns [Defer]. nil denies. ctx ends when the answer is no longer wanted: the context of the call ended, or
-	// the answer to another call was remembered. The call does not wait for an Ask that ignores
-	// this.
+	// person, and returns the answer. If it returns [Ask] or an error, the call is denied. If it has
+	// only told a person of the call, it returns [Defer]. nil denies. ctx ends when the answer is no
+	// longer wanted, because the context of the call has ended, or the answer to another call was
+	// remembered. The call does not wait for an Ask that ignores this.
 	Ask func(ctx context.Context, p Proposal) (Decision, error)
 
 	mu         sync.Mutex
-	remembered map[subject]Decision
+	remembered map[definitionKey]Decision
 	news       chan struct{} // closed when an answer is remembered
 }
 
@@ -70,8 +70,8 @@ type Decision struct {
 	Reason string
 }
 
-// subject is what an answer is remembered for.
-type subject struct{ server, tool, digest string }
+// definitionKey identifies the definition of a tool, for which an answer is remembered.
+type definitionKey struct{ server, tool, digest string }
 
 // approve returns the decision about a call, and waits for an answer where one is needed.
 func (p *Policy) approve(ctx context.Context, tool *Tool, call *messages.CallTool) (Decision, error) {
@@ -93,7 +93,7 @@ func (p *Policy) decide(tool *Tool, call *messages.CallTool) (d Decision, decide
 			return d, true, nil
 		}
 	}
-	if answer, known, _ := p.recall(subjectOf(tool)); known {
+	if answer, known, _ := p.recall(keyOf(tool)); known {
 		return answer, true, nil
 	}
 	return d, d.Verdict == Defer, nil
@@ -114,14 +114,14 @@ func (p *Policy) ask(ctx context.Context, tool *Tool, call *messages.CallTool) (
 	defer cancel()
 	answers := p.question(asking, call, proposal(tool, call))
 	for {
-		d, known, news := p.recall(subjectOf(tool))
+		d, known, news := p.recall(keyOf(tool))
 		if known {
 			return d, nil
 		}
 		select {
 		case a := <-answers:
 			if a.err == nil {
-				p.remember(subjectOf(tool), a.Decision)
+				p.remember(keyOf(tool), a.Decision)
 			}
 			if ctx.Err() != nil { // also if Ask returns an error for this reason
 				return Decision{}, unanswered(ctx, call)
@@ -167,7 +167,7 @@ func broken(call *messages.CallTool, err error) error {
 
 // recall returns the remembered answer for a tool, and a channel that is closed when another
 // answer is remembered.
-func (p *Policy) recall(about subject) (d Decision, known bool, news <-chan struct{}) {
+func (p *Policy) recall(about definitionKey) (d Decision, known bool, news <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.news == nil {
@@ -178,14 +178,14 @@ func (p *Policy) recall(about subject) (d Decision, known bool, news <-chan stru
 }
 
 // remember keeps an answer for a tool if that is wanted.
-func (p *Policy) remember(about subject, d Decision) {
+func (p *Policy) remember(about definitionKey, d Decision) {
 	if !d.Remember || !d.final() {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.remembered == nil {
-		p.remembered = map[subject]Decision{}
+		p.remembered = map[definitionKey]Decision{}
 	}
 	p.remembered[about] = d
 	if p.news != nil {
@@ -194,7 +194,7 @@ func (p *Policy) remember(about subject, d Decision) {
 	}
 }
 
-func subjectOf(tool *Tool) subject { return subject{tool.Server, tool.Original, tool.Digest} }
+func keyOf(tool *Tool) definitionKey { return definitionKey{tool.Server, tool.Original, tool.Digest} }
 
 // proposal returns a proposal with a copy of the arguments.
 func proposal(tool *Tool, call *messages.CallTool) Proposal {

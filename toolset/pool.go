@@ -11,7 +11,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Pool has a [Toolset] for each scope in use, such as a conversation of which nobody says when it ends.
+// Pool has a [Toolset] for each scope in use, such as a conversation whose end nobody announces.
 // A toolset that is not used for some time is closed, and [Pool.Get] then makes a new one. Its methods
 // may be called from any goroutine. Close it: until then it is subscribed to events.
 type Pool struct {
@@ -36,7 +36,7 @@ type pooled struct {
 	owner string      // what nameOf returns
 }
 
-// maxTold bounds the scopes of which a Pool remembers the sessions.
+// maxTold bounds the scopes whose sessions a Pool remembers.
 const maxTold = 1 << 14
 
 // PoolConfig is the configuration of a [Pool].

@@ -24,7 +24,7 @@ type Backend interface {
 	Client() *supervisor.Client
 	// Servers returns the names of the configured servers.
 	Servers() []string
-	// Subscribe has handle called with each event until cancel is called.
+	// Subscribe calls handle with each event, until cancel is called.
 	Subscribe(handle func(messages.Event)) (cancel func())
 }
 
@@ -51,7 +51,7 @@ type Toolset struct {
 	all   *catalog   // of the tools in the lists; nil if they have changed
 	found []string   // the names that [FindTool] has found, the newest last
 	rest  rest       // what [ReadTool] reads
-	told  sessions   // what [Toolset.Outcome] has seen
+	told  sessions   // the sessions of earlier outcomes, see [Toolset.Outcome]
 }
 
 // New returns a toolset for servers of a supervisor, or of a member of a cluster, that runs in
@@ -68,7 +68,7 @@ func New(system *actor.ActorSystem, backend Backend, cfg Config) (*Toolset, erro
 	return t, nil
 }
 
-// newToolset returns a toolset that a feed tells of events.
+// newToolset returns a toolset that gets the events of a feed.
 func newToolset(system *actor.ActorSystem, backend Backend, cfg Config, feed *feed) (*Toolset, error) {
 	cfg = cfg.withDefaults()
 	if err := errors.Join(isUsable(system, backend), cfg.validate()); err != nil {
@@ -185,8 +185,9 @@ func (t *Toolset) touch() bool {
 
 // Tools returns the current tools of all servers. It fetches the lists that are missing
 // or stale, from all servers at once; concurrent callers share a fetch. It waits up to
-// [Config.ListTimeout], and for a server that is down only once, until that is back. A server whose list cannot be fetched is in [Set.Missing], and
-// keeps the tools that it had before unless the supervisor no longer knows it.
+// [Config.ListTimeout]. It waits for a server that is down only once, and again after that is
+// back. A server whose list cannot be fetched is in [Set.Missing], and keeps the tools that it
+// had before unless the supervisor no longer knows it.
 //
 // The error is a [*messages.Failure]: ctx ended before all lists were fetched, or the
 // toolset was closed. The end of ctx ends no fetch. A fetch has the attributes and the trace of

@@ -114,7 +114,7 @@ func tooLong() *Message {
 	return unread(jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message may have %d MiB", maxMessage>>20))
 }
 
-// idInUse returns the response to a request that has the id of another one, which it must not bear.
+// idInUse returns the response to a request that has the id of another one.
 func idInUse() *Message {
 	return unread(jsonrpc.CodeInvalidRequest, "id: it is that of a request without a response")
 }

@@ -187,7 +187,7 @@ func (l *httpLink) resumed(event string) (s *stream, next int, err error) {
 	return l.standalone, l.standalone.written, nil
 }
 
-// lost returns the stream for requests whose stream is not kept any more, with responses that say so.
+// lost returns a stream for requests whose own is no longer kept. Its responses say so.
 func lost(ids []string) *stream {
 	s := &stream{changed: make(chan struct{}, 1), open: map[string]bool{}}
 	for _, id := range ids {
@@ -224,7 +224,7 @@ func (l *httpLink) send(m *Message, of json.RawMessage) {
 	s.put(m)
 }
 
-// finish notes that a request needs no response any more.
+// finish notes that a request no longer needs a response.
 func (l *httpLink) finish(of json.RawMessage) {
 	if s := l.take(of); s != nil {
 		l.close(s, of)

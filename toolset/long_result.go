@@ -18,11 +18,11 @@ import (
 const ReadTool = "read_result"
 
 const (
-	// minText is the least [Config.MaxText]: the lines that we add need some of it.
+	// minText is the least [Config.MaxText]: it includes the lines that we add.
 	minText = 1 << 10
-	// lineRoom is more than the longest line that we add.
-	lineRoom = 1 << 8
-	// minData is what each piece of binary data counts at least.
+	// maxLine bounds the lines that we add, in bytes.
+	maxLine = 1 << 8
+	// minData is the least size that a piece of binary data counts.
 	minData = 1 << 10
 	// maxRests and maxRestText bound what is kept for ReadTool: the newest texts, and their bytes. The
 	// last one is kept in any case.
@@ -100,7 +100,7 @@ func (t *Toolset) read(arguments any) (*messages.ToolResult, error) {
 	from := edge(text, min(max(0, wanted.Offset), len(text)))
 	to := len(text)
 	if most := t.cfg.MaxText; most != -1 {
-		to = edge(text, min(to, from+most-lineRoom))
+		to = edge(text, min(to, from+most-maxLine))
 	}
 	line := fmt.Sprintf("\n[This is the end, at %d bytes.]", to)
 	if to < len(text) {
@@ -135,7 +135,7 @@ func (t *Toolset) fit(out Output) Output {
 		return out
 	}
 	whole := strings.Join(texts, "\n")
-	room := t.cfg.MaxText - lineRoom
+	room := t.cfg.MaxText - maxLine
 	from, to := edge(whole, room*2/3), edge(whole, len(whole)-room/3)
 	t.mu.Lock()
 	id := t.rest.keep(whole)
@@ -209,5 +209,5 @@ func (p Part) data() []byte {
 	return nil
 }
 
-// isData reports whether a part is binary data, of which the text is no more than a label.
-func (p Part) isData() bool { return len(p.data()) > 0 && len(p.Text) < lineRoom }
+// isData reports whether a part is binary data, and its text only a label.
+func (p Part) isData() bool { return len(p.data()) > 0 && len(p.Text) < maxLine }

@@ -1,13 +1,16 @@
 package toolset
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/mcpactor/mcpactor/internal/caller"
@@ -23,6 +26,7 @@ type list struct {
 	// changes counts the events of all scopes that may have changed the list. The lists of a server share it.
 	changes *atomic.Uint64
 
+	made    source              // of the last list; only fetch uses it
 	tools   []*Tool             // of the last list; read-only
 	leftOut []*messages.Failure // of the last list; read-only
 	known   []*Tool             // as tools, but kept while the supervisor does not know the server
@@ -76,21 +80,15 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 	}
 	reply, err := t.client.Do(ctx, op)
 	var listed *messages.ToolList
-	var tools []*Tool
-	var leftOut []*messages.Failure
-	from := &messages.Listing{}
+	from, tools, leftOut, changed := &messages.Listing{}, l.tools, l.leftOut, false
 	if err == nil {
 		listed = reply.(*messages.ToolList)
-		tools, leftOut = newTools(l.filter, listed.Result.Tools)
-		for _, remark := range listed.Remarks() {
-			leftOut = append(leftOut, l.filter.leftOut("", remark, nil))
+		from = cmp.Or(listed.Listing, from) // it has none if an interceptor has made the reply
+		made := source{listed.Result.Tools, listed.Remarks(), from.Stale}
+		if changed = !reflect.DeepEqual(made, l.made); changed {
+			l.made = made
+			tools, leftOut = made.read(l.filter)
 		}
-		if listed.Listing != nil { // else an interceptor has made the reply
-			from = listed.Listing
-		}
-	}
-	for _, tool := range tools {
-		tool.Stale = from.Stale
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -105,7 +103,7 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 	}
 	switch {
 	case err == nil:
-		if l.begun {
+		if changed && l.begun {
 			for _, event := range t.changes(l, listed.Receipt, l.known, tools) {
 				t.changed.Put(event)
 			}
@@ -115,11 +113,32 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 		if l.opened != opened && l.opened == l.on { // it was opened for the list
 			l.seen++
 		}
-		t.all = nil
+		if changed {
+			t.all = nil
+		}
 	case errors.Is(err, messages.CodeUnknownServer):
-		l.tools, l.leftOut, t.all = nil, nil, nil
+		l.tools, l.leftOut, l.made, t.all = nil, nil, source{}, nil
 	}
 	return err
+}
+
+// source is what a list is made from. Most fetches return the same: then the tools stay, because it takes long to read them.
+type source struct {
+	tools   []*mcp.Tool
+	remarks []string
+	stale   bool
+}
+
+// read returns the tools of a server that pass its filter, and what is left out of the list.
+func (s source) read(filter Filter) (tools []*Tool, leftOut []*messages.Failure) {
+	tools, leftOut = newTools(filter, s.tools)
+	for _, remark := range s.remarks {
+		leftOut = append(leftOut, filter.leftOut("", remark, nil))
+	}
+	for _, tool := range tools {
+		tool.Stale = s.stale
+	}
+	return tools, leftOut
 }
 
 const (

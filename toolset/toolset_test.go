@@ -264,6 +264,18 @@ func TestChangeDuringAListIsSeenByWhoAsksAfterIt(t *testing.T) {
 	})
 }
 
+func TestListThatIsTheSameKeepsItsTools(t *testing.T) {
+	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+		before, err := w.Tools(ctx)
+		require.NoError(w, err)
+		w.changed("one")
+		after, err := w.Tools(ctx)
+		require.NoError(w, err)
+		require.Equal(w, 2, w.one.listed())
+		require.Same(w, before.Tools[0], after.Tools[0])
+	})
+}
+
 func TestNewSessionIsListedAgain(t *testing.T) {
 	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
 		w.tools(ctx)

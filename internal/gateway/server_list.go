@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -58,12 +59,19 @@ type item struct {
 
 // content is what a server lists. It does not change.
 type content struct {
+	source
 	items   []item
 	rest    mcpserver.Object // the other members of the result
 	digest  [32]byte         // of the items, in whatever order and form
-	server  json.RawMessage  // what it says about itself, or nil
-	remarks []string         // see [messages.Receipt.Remarks]
+	remarks []string         // those of the source, and what has become of odd items
 	until   time.Time        // when to ask again, or zero, see [messages.Listing.Until]
+}
+
+// source is what a content is read from.
+type source struct {
+	result json.RawMessage
+	server json.RawMessage // what it says about itself, or nil
+	odd    []string        // see [messages.Receipt.Remarks]
 }
 
 // isDue reports whether the list must be fetched: it is not known, or its time is over.
@@ -228,7 +236,7 @@ func (s *served) fetch(ctx context.Context, l *list) (*content, error) {
 	var said *jsonrpc.Error
 	if errors.As(err, &said) && said.Code == jsonrpc.CodeMethodNotFound { // it has no such things
 		s.endpoint.end()
-		return s.newContent(l, mcpserver.Object{}, &messages.Listing{}, nil)
+		return s.newContent(l, source{}, time.Time{})
 	}
 	if err != nil {
 		return nil, err
@@ -255,17 +263,25 @@ func (s *served) fetch(ctx context.Context, l *list) (*content, error) {
 			return nil, err
 		}
 	}
-	return s.newContent(l, mcpserver.ObjectOf(raw), cmp.Or(from, &messages.Listing{}), receipt.Remarks())
+	from = cmp.Or(from, &messages.Listing{})
+	server := from.Verbatim
+	if server == nil && from.Server != nil {
+		server, _ = mcpserver.Encode(from.Server)
+	}
+	return s.newContent(l, source{raw, server, receipt.Remarks()}, from.Until)
 }
 
-// newContent reads the result of a list. It has the tools that pass the filters. Tools and prompts have their names for
+// newContent reads a list, unless it is the one that is known. It has the tools that pass the filters. Tools and prompts have their names for
 // clients. In front of several servers, odd members are changed or left out, and remarks say so: some clients refuse a whole
 // list, and so the items of all servers, because of one member.
-func (s *served) newContent(of *list, result mcpserver.Object, from *messages.Listing, remarks []string) (*content, error) {
-	l := &content{server: from.Verbatim, rest: result.Without(of.items, "nextCursor"), remarks: remarks, until: from.Until}
-	if l.server == nil && from.Server != nil {
-		l.server, _ = mcpserver.Encode(from.Server)
+func (s *served) newContent(of *list, from source, until time.Time) (*content, error) {
+	if of.known != nil && reflect.DeepEqual(of.known.source, from) { // only fetch changes it
+		same := *of.known
+		same.until = until
+		return &same, nil
 	}
+	result := mcpserver.ObjectOf(from.result)
+	l := &content{source: from, rest: result.Without(of.items, "nextCursor"), remarks: slices.Clone(from.odd), until: until}
 	things, ok := results.Elements(of.method, of.items, result[of.items])
 	if !ok {
 		return nil, fmt.Errorf("the list of %s that the server has sent cannot be read", of.items)

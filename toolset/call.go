@@ -49,7 +49,7 @@ func (t *Toolset) use(ctx context.Context, h messages.Header, name string, argum
 func (t *Toolset) send(ctx context.Context, call *messages.CallTool) (*messages.ToolResult, error) {
 	reply, err := t.client.Do(ctx, call)
 	if errors.Is(err, messages.CodeUnknownServer) {
-		t.mark(call.Key.Server)
+		t.feed.mark(call.Key.Server)
 	}
 	if err != nil {
 		return nil, err
@@ -153,11 +153,7 @@ func (t *Toolset) with(ctx context.Context, name string) (*Set, error) {
 	if t.cfg.Policy == nil || l == nil {
 		return set, nil
 	}
-	fetch := t.join(ctx, l)
-	if fetch == nil {
-		return set, nil
-	}
-	if err := t.refresh(ctx, l, fetch, time.Now()); err != nil {
+	if err := t.refresh(ctx, l, t.join(ctx, l), time.Now()); err != nil {
 		if ctx.Err() != nil {
 			return nil, errGaveUp(ctx)
 		}

@@ -259,17 +259,6 @@ func (t *Toolset) onOpened(l *list, stamp messages.Stamp, event messages.Event) 
 	}
 }
 
-// mark notes that the list of a server may have changed, if the toolset has one.
-func (t *Toolset) mark(server string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, l := range t.lists {
-		if l.key.Server == server {
-			l.news++
-		}
-	}
-}
-
 // listOf returns the list of a key, or nil.
 func (t *Toolset) listOf(key messages.Key) *list {
 	t.mu.Lock()

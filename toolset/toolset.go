@@ -281,9 +281,5 @@ func errClosed() *messages.Failure {
 
 // errGaveUp is the failure of a caller whose context has ended.
 func errGaveUp(ctx context.Context) error {
-	code := messages.CodeCancelled
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		code = messages.CodeDeadline
-	}
-	return &messages.Failure{Op: "tools/list", Code: code, Cause: context.Cause(ctx)}
+	return ended(ctx, &messages.Failure{Op: "tools/list"}, "")
 }

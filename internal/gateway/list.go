@@ -90,22 +90,9 @@ func (c *client) find(r *mcpserver.Request, method, public string) (s *served, n
 	if !c.g.cfg.Prefixed {
 		return c.servers[0], public, nil
 	}
-	for _, w := range []waiting{noWait, shortWait} {
-		if w != noWait {
-			r.Pass()
-		}
-		got, errs := c.lists(r.Context, method, w)
-		for i, s := range c.servers {
-			if errs[i] != nil {
-				continue
-			}
-			for _, it := range got[i].items {
-				if it.public == public {
-					return s, it.name, nil
-				}
-			}
-		}
-		err = errors.Join(errs...)
+	s, it, err := c.search(r, func(_ string, it item) bool { return it.public == public }, method)
+	if s != nil {
+		return s, it.name, nil
 	}
 	// The name of a tool says which server it belongs to, even if that was never listed.
 	for _, s := range c.servers {
@@ -123,25 +110,37 @@ func (c *client) holder(r *mcpserver.Request, uri string) (*served, error) {
 	if !c.g.cfg.Prefixed {
 		return c.servers[0], nil
 	}
+	const templates = "resources/templates/list"
+	s, _, _ := c.search(r, func(method string, it item) bool { return it.name == uri || method == templates && fits(it.name, uri) }, "resources/list", templates)
+	if s == nil {
+		return nil, mcp.ResourceNotFoundError(uri)
+	}
+	return s, nil
+}
+
+// search returns the first item in lists of all servers that is the wanted one, and its server, or nil. It waits for lists that
+// are not known only if those that are known do not have the item. err says which servers could not be listed.
+func (c *client) search(r *mcpserver.Request, wanted func(method string, it item) bool, methods ...string) (s *served, it item, err error) {
 	for _, w := range []waiting{noWait, shortWait} {
 		if w != noWait {
 			r.Pass()
 		}
-		for _, method := range []string{"resources/list", "resources/templates/list"} {
-			got, _ := c.lists(r.Context, method, w)
+		for _, method := range methods {
+			got, errs := c.lists(r.Context, method, w)
+			err = errors.Join(errs...)
 			for i, s := range c.servers {
 				if got[i] == nil {
 					continue
 				}
 				for _, it := range got[i].items {
-					if it.name == uri || method == "resources/templates/list" && fits(it.name, uri) {
-						return s, nil
+					if wanted(method, it) {
+						return s, it, nil
 					}
 				}
 			}
 		}
 	}
-	return nil, mcp.ResourceNotFoundError(uri)
+	return nil, item{}, err
 }
 
 // fits reports whether a URI is one of a template.

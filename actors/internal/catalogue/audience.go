@@ -54,10 +54,7 @@ func (c *Catalogue) leave(s *Session) {
 func (c *Catalogue) Separate(now time.Time, scope string, sessions ...*Session) {
 	for _, s := range sessions {
 		c.leave(s)
-		for _, h := range s.lists {
-			h.leave()
-			h.entry.review(now)
-		}
+		s.leave(now)
 		s.lists = nil
 	}
 	for _, l := range c.running[scope] {
@@ -68,7 +65,8 @@ func (c *Catalogue) Separate(now time.Time, scope string, sessions ...*Session) 
 // Lost notes that a session has no connection. Its scope keeps its list.
 func (c *Catalogue) Lost(s *Session, now time.Time) {
 	c.leave(s)
-	s.lost(now)
+	s.open = false
+	s.leave(now)
 }
 
 // Closed notes that a session has ended.

@@ -161,9 +161,8 @@ func (h *held) leave() {
 	}
 }
 
-// lost notes that a session has no connection: its lists are those of the past.
-func (s *Session) lost(now time.Time) {
-	s.open = false
+// leave notes that the lists of a session are those of the past.
+func (s *Session) leave(now time.Time) {
 	for _, h := range s.lists {
 		h.leave()
 		h.entry.review(now)

@@ -74,9 +74,7 @@ type Filter struct {
 
 // withDefaults returns a copy with all fields set.
 func (c Config) withDefaults() Config {
-	if c.ListTimeout == 0 {
-		c.ListTimeout = 10 * time.Second
-	}
+	c.ListTimeout = cmp.Or(c.ListTimeout, 10*time.Second)
 	c.MaxText = cmp.Or(c.MaxText, 128<<10)
 	c.MaxData = cmp.Or(c.MaxData, 8<<20)
 	return c

@@ -184,7 +184,10 @@ func (t *Toolset) wait(ctx context.Context, l *list, fetch <-chan singleflight.R
 		return result.Err
 	default:
 	}
-	if down, away := t.isDown(l); down {
+	t.mu.Lock()
+	down, away := l.down, l.away
+	t.mu.Unlock()
+	if down {
 		return away
 	}
 	select {
@@ -193,13 +196,6 @@ func (t *Toolset) wait(ctx context.Context, l *list, fetch <-chan singleflight.R
 	case <-ctx.Done():
 		return t.late(ctx, l, time.Since(began))
 	}
-}
-
-// isDown reports whether a server is down, and why it has no list in that case.
-func (t *Toolset) isDown(l *list) (down bool, away error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return l.down, l.away
 }
 
 // failure returns the error of a fetch as the failure of this list: an interceptor may have named

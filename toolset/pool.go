@@ -110,7 +110,11 @@ func (p *Pool) get(scope string, owner *actor.PID) (*Toolset, error) {
 		}
 		one = &pooled{tools: t}
 		if p.cfg.IdleTimeout != -1 {
-			one.timer = time.AfterFunc(p.cfg.IdleTimeout, func() { p.expire(scope, one) })
+			one.timer = time.AfterFunc(p.cfg.IdleTimeout, func() {
+				if p.forget(scope, one) {
+					one.tools.Close()
+				}
+			})
 		}
 		p.scopes[scope] = one
 	}
@@ -118,13 +122,6 @@ func (p *Pool) get(scope string, owner *actor.PID) (*Toolset, error) {
 		one.owner = nameOf(owner)
 	}
 	return one.tools, nil
-}
-
-// expire closes a toolset that is idle.
-func (p *Pool) expire(scope string, one *pooled) {
-	if p.forget(scope, one) {
-		one.tools.Close()
-	}
 }
 
 // forget removes a toolset that is idle, and reports whether it did.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -134,8 +135,7 @@ func (c *client) callTool(r *mcpserver.Request, params mcpserver.Object) (any, e
 	result, err := c.run(r, s, params.Without("name", "arguments", "_meta"), func(h messages.Header) messages.Operation {
 		return &messages.CallTool{Header: h, Params: call}
 	})
-	var failure *messages.Failure
-	if errors.As(err, &failure) {
+	if failure, is := errors.AsType[*messages.Failure](err); is {
 		if failure.MayHaveRun {
 			s.leaves(failure.Generation, name)
 		}
@@ -266,12 +266,7 @@ func (c *client) watches(uri, server string) bool {
 
 // isWatched reports whether a client has subscribed to a resource of a server.
 func (g *Gateway) isWatched(uri, server string) bool {
-	for _, c := range g.everybody() {
-		if c.watches(uri, server) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.everybody(), func(c *client) bool { return c.watches(uri, server) })
 }
 
 func (c *client) complete(r *mcpserver.Request, params mcpserver.Object) (any, error) {
@@ -307,8 +302,7 @@ func (c *client) custom(r *mcpserver.Request) (any, error) {
 	result, err := verbatim(c.run(r, c.servers[0], nil, func(h messages.Header) messages.Operation {
 		return &messages.Custom{Header: h, Name: r.Method, Params: r.Params}
 	}))
-	var failure *messages.Failure
-	if errors.As(err, &failure) && failure.Code == messages.CodeInvalid && saidBy(failure) == nil {
+	if failure, is := errors.AsType[*messages.Failure](err); is && failure.Code == messages.CodeInvalid && saidBy(failure) == nil {
 		return nil, noMethod(r.Method)
 	}
 	return result, err

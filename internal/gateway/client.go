@@ -61,8 +61,7 @@ func (g *Gateway) accept(c *mcpserver.Client) *client {
 // Handle returns the result of a request.
 func (c *client) Handle(r *mcpserver.Request) (any, error) {
 	result, err := c.handle(r)
-	var failure *messages.Failure
-	if errors.As(err, &failure) {
+	if failure, is := errors.AsType[*messages.Failure](err); is {
 		if said := saidBy(failure); said != nil { // passed on as it is
 			return nil, said
 		}
@@ -127,8 +126,7 @@ func (c *client) isOfAnother(operation string) bool {
 
 // saidBy returns the error with which the server itself has answered a request, or nil.
 func saidBy(f *messages.Failure) *jsonrpc.Error {
-	var said *jsonrpc.Error
-	if errors.As(f.Cause, &said) && (f.Code == messages.CodeServerError || f.Code == messages.CodeInvalid) {
+	if said, is := errors.AsType[*jsonrpc.Error](f.Cause); is && (f.Code == messages.CodeServerError || f.Code == messages.CodeInvalid) {
 		return said
 	}
 	return nil

@@ -51,7 +51,12 @@ func (s *served) startBeside() {
 }
 
 // isUnknown reports whether nothing is known of the server so far.
-func (s *served) isUnknown() bool { return s.lists["tools/list"].isFirst() }
+func (s *served) isUnknown() bool {
+	l := s.lists["tools/list"]
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.busy && l.known == nil && l.err == nil
+}
 
 // close closes the session of a client that has left.
 func (s *served) close() {

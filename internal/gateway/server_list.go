@@ -128,13 +128,6 @@ func (l *list) look() (known *content, ended chan struct{}, err error) {
 	return l.known, l.ended, err
 }
 
-// isFirst reports whether the list is being fetched for the first time.
-func (l *list) isFirst() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.busy && l.known == nil && l.err == nil
-}
-
 // show returns the list that the client gets now, or nil. The client is told when it has changed.
 func (l *list) show() *content {
 	l.mu.Lock()
@@ -233,8 +226,7 @@ func (l *list) fetch() {
 func (s *served) fetch(ctx context.Context, l *list) (*content, error) {
 	h := s.header(24 * time.Hour)
 	reply, err := s.c.g.do.Do(ctx, l.command(h))
-	var said *jsonrpc.Error
-	if errors.As(err, &said) && said.Code == jsonrpc.CodeMethodNotFound { // it has no such things
+	if said, is := errors.AsType[*jsonrpc.Error](err); is && said.Code == jsonrpc.CodeMethodNotFound { // it has no such things
 		s.endpoint.end()
 		return s.newContent(l, source{}, time.Time{})
 	}

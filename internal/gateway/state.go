@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -52,14 +53,11 @@ func (s *served) leaves(generation uint64, tool string) {
 func (l *list) readsOnly(tool string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.known != nil {
-		for _, it := range l.known.items {
-			if it.name == tool {
-				return it.readsOnly
-			}
-		}
+	if l.known == nil {
+		return false
 	}
-	return false
+	i := slices.IndexFunc(l.known.items, func(it item) bool { return it.name == tool })
+	return i >= 0 && l.known.items[i].readsOnly
 }
 
 // isStateless reports whether the server keeps nothing for the session of the client.

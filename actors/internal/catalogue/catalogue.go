@@ -251,12 +251,10 @@ func (c *Catalogue) Fetched(f *Fetch, of *Session, list *List, failure *messages
 
 // ended forgets a fetch.
 func (c *Catalogue) ended(f *Fetch) {
-	of := c.running[f.On.Scope]
-	if of = slices.DeleteFunc(of, func(other *Fetch) bool { return other == f }); len(of) == 0 {
+	of := slices.DeleteFunc(c.running[f.On.Scope], func(other *Fetch) bool { return other == f })
+	if c.running[f.On.Scope] = of; len(of) == 0 {
 		delete(c.running, f.On.Scope)
-		return
 	}
-	c.running[f.On.Scope] = of
 }
 
 // Changed notes that the server of a session announces another list. It may not tell the other sessions of the class, so

@@ -34,6 +34,7 @@
 //	dialing                                     dials and evicts
 //	lists                                       asks the catalogue
 //	interception           member    reports    runs interceptors; knows the cluster; logs and publishes
+//	jobs                                        does what takes several steps, or a goroutine
 //	                                            — all above act, all below decide —
 //	refusal    closing     owners    inspection why a call cannot run; close commands; who owns what; snapshots
 //	table                                       keys, sessions, states, calls, tenants, servers

@@ -26,7 +26,6 @@ func (r *registry) onSessionClosed(msg *contract.SessionClosed) {
 func (r *registry) onTerminated(msg *actor.Terminated) {
 	if strings.HasPrefix(msg.Who.Id, r.self.Id+"/session") {
 		r.sessions.Children--
-		defer r.stopIfEmpty()
 	}
 	if reg := r.table.WithPID(msg.Who); reg != nil {
 		if !reg.Draining {
@@ -50,5 +49,4 @@ func (r *registry) finishSession(msg *contract.SessionClosed) {
 	r.closer.CloseRecord(reg)
 	r.sessions.Remove(reg)
 	r.closer.SessionClosed(reg, closed, left)
-	r.stopIfEmpty()
 }

@@ -50,9 +50,9 @@ func (r *registry) onAlarmDue() {
 	}
 }
 
-// settle does what follows from a message: it carries out what the gate decides, and sets the timer.
+// settle does what follows from a message: it stops if nothing is left, carries out what the gate decides, and sets the timer.
 func (r *registry) settle() {
-	if !r.finished {
+	if r.stopIfEmpty(); !r.finished {
 		r.dialing.Admit()
 		r.due.wake(r.mailbox)
 	}

@@ -64,15 +64,10 @@ func (r *registry) recoverBug(msg any, from *actor.PID) {
 	case *protocol.Reload, *protocol.Release:
 		ok = true
 	}
-	j := r.running
-	r.running = nil
-	switch {
-	case j != nil && j.fail != nil:
-		j.fail(messages.CodeInternal, bugDetail)
-	case ok:
+	if answered := r.jobs.Panicked(messages.CodeInternal, bugDetail); ok && !answered {
 		r.respond(from, messages.NewFailure(cmd, messages.CodeInternal, bugDetail))
 	}
-	if !r.finished {
+	if r.stopIfEmpty(); !r.finished {
 		r.due.wake(r.mailbox) // it may have panicked in what was due
 	}
 }

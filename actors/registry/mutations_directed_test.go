@@ -28,7 +28,7 @@ var directedMutations = []directedMutation{
 		{"actors/registry/stop.go", "		r.closer.GiveUp(closes)\n", "		_ = closes\n"},
 	}}},
 	{1, "./tests", "TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything", mutation{"what a registry has not read is not answered", []change{
-		{"actors/registry/stop.go", "				r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))\n", "				_ = msg\n"},
+		{"actors/registry/stop.go", "			r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))\n", "			_ = msg\n"},
 	}}},
 	{1, "./tests", "TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything", mutation{"a session that other code stops leaves its connection open", []change{
 		{"actors/internal/session/stop.go", "		go contract.CloseWithin(s.limits.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told\n", "		_ = conn\n"},

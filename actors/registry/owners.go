@@ -10,6 +10,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/closer"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/jobs"
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
 	"github.com/mcpactor/mcpactor/actors/internal/refusal"
 	"github.com/mcpactor/mcpactor/messages"
@@ -49,7 +50,7 @@ func (r *registry) onOwnerTerminated(who *actor.PID) {
 	end := &ownerEnd{End: of, upTo: r.reports.Counters.Calls, last: r.table.Serial, event: &messages.OwnerTerminated{
 		Stamp: messages.Stamp{Time: time.Now(), Supervisor: r.cfg.Name}, Owner: pid.Address + "/" + pid.Id,
 	}}
-	r.do(&job{step: func() (more bool) {
+	r.jobs.Do(&jobs.Job{Step: func() (more bool) {
 		for n := 0; n < contract.WalkStep && end.More(); n++ {
 			call, scope, closes := r.owners.Next(end.End)
 			switch {
@@ -69,7 +70,7 @@ func (r *registry) onOwnerTerminated(who *actor.PID) {
 // ownerEnds publishes the end of an owner, and lets the command that closes its scopes end.
 func (r *registry) ownerEnds(end *ownerEnd) {
 	if len(end.event.Scopes) > 0 || end.event.Cancelled > 0 {
-		r.await(func() (then func()) {
+		r.jobs.Await(func() (then func()) {
 			slices.Sort(end.event.Scopes) // they may be many
 			return func() { r.reports.Publish(end.event) }
 		})

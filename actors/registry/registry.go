@@ -13,6 +13,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/dialing"
 	"github.com/mcpactor/mcpactor/actors/internal/inspection"
 	"github.com/mcpactor/mcpactor/actors/internal/interception"
+	"github.com/mcpactor/mcpactor/actors/internal/jobs"
 	"github.com/mcpactor/mcpactor/actors/internal/lists"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/member"
@@ -56,11 +57,10 @@ type registry struct {
 	lists         *lists.Lists
 	member        *member.Member
 	reports       *reports.Reports
+	jobs          *jobs.Jobs
 	due           due
 	cancellations *pace.Pace[messages.Key]
 
-	running      *job            // whose step this is, or nil
-	pending      int             // requests to the store: the registry stops after them
 	nextSweep    time.Time       // of durable calls in the store
 	unknownTypes map[string]bool // types of unknown messages that were logged
 	finished     bool            // all sessions are closed, and the actor stops
@@ -149,7 +149,9 @@ func (r *registry) onCommand(cmd messages.Command, from *actor.PID) {
 	case *messages.Inspect:
 		r.onInspect(cmd, from)
 	case *messages.CloseSession, *messages.CloseScope, *messages.CloseMatching, *messages.CloseServer, *messages.CloseAll:
-		r.closer.Close(cmd, from)
+		if f := r.closer.Close(cmd, from); f != nil {
+			r.respond(from, f)
+		}
 	}
 }
 
@@ -194,12 +196,8 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 		r.dialing.Answered(table.Of(msg.Of))
 	case *alarmDue:
 		r.onAlarmDue()
-	case *job:
-		r.do(msg)
-	case *returned:
-		r.onReturned(msg)
 	default:
-		if !r.interceptors.Receive(msg) && !r.lists.Receive(msg) {
+		if !r.jobs.Receive(msg) && !r.interceptors.Receive(msg) && !r.lists.Receive(msg) {
 			r.onUnknown(msg, from)
 		}
 	}

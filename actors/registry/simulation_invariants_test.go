@@ -185,9 +185,9 @@ func (p *supervisor) checkRest() {
 		}
 	}
 	r := p.registry
-	if n := len(r.table.Calls) + r.dialing.Controls() + r.pending + r.closings.Count() + r.cancellations.Keys() + r.interceptors.Unpassed(); n != 0 {
+	if n := len(r.table.Calls) + r.dialing.Controls() + r.jobs.Awaited() + r.closings.Count() + r.cancellations.Keys() + r.interceptors.Unpassed(); n != 0 {
 		s.violate("not at rest", "%d calls, %d controls, %d pending, %d close commands, %d cancellations, %d intercepted",
-			len(r.table.Calls), r.dialing.Controls(), r.pending, r.closings.Count(), r.cancellations.Keys(), r.interceptors.Unpassed())
+			len(r.table.Calls), r.dialing.Controls(), r.jobs.Awaited(), r.closings.Count(), r.cancellations.Keys(), r.interceptors.Unpassed())
 	}
 	if n := r.owners.Calls(); n > 0 {
 		s.violate("not at rest", "owners have %d calls", n)

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/dialing"
 	"github.com/mcpactor/mcpactor/actors/internal/interception"
+	"github.com/mcpactor/mcpactor/actors/internal/jobs"
 	"github.com/mcpactor/mcpactor/actors/internal/lists"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/member"
@@ -71,7 +72,7 @@ func props(cfg contract.Config) *actor.Props {
 // newRegistry returns a registry that has no sessions.
 func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	r := &registry{
-		cfg: cfg, reports: reports.New(cfg),
+		cfg: cfg, reports: reports.New(cfg), jobs: jobs.New(cfg, m),
 		gate:         dialing.NewGate(cfg),
 		closings:     closing.New(max(cfg.MaxSessions, closing.MinLeftovers)),
 		unknownTypes: map[string]bool{}, mailbox: m,
@@ -90,23 +91,18 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	r.member = &member.Member{Cfg: cfg, Table: r.table}
 	r.lists = &lists.Lists{
 		Cfg: cfg, Mailbox: m, Table: r.table, Owners: r.owners, Catalogue: catalogue.New(),
-		Do: lists.Do{Owns: r.member.Owns, Publish: r.reports.Publish, Await: r.await},
+		Do: lists.Do{Owns: r.member.Owns, Publish: r.reports.Publish}, Jobs: r.jobs,
 	}
-	inSteps := func(step func() (more bool)) { r.do(&job{step: step}) }
-	later := func(step func() (more bool)) { m.PostUserMessage(&job{step: step}) }
 	r.dialing = dialing.New(dialing.With{
 		Cfg: cfg, Table: r.table, Gate: r.gate, Lists: r.lists, Reports: r.reports, Alarm: &r.due.Alarm,
-		Do: dialing.Do{
-			Evict:   func(reg *table.Registration) { r.sessions.Drain(reg, contract.Drain{Evict: true}) },
-			InSteps: inSteps, Later: later,
-		},
+		Jobs: r.jobs,
+		Do:   dialing.Do{Evict: func(reg *table.Registration) { r.sessions.Drain(reg, contract.Drain{Evict: true}) }},
 	})
 	r.sessions = &sessions.Sessions{With: sessions.With{
 		Cfg: cfg, Mailbox: m, Table: r.table, Gate: r.gate, Lists: r.lists, Dialing: r.dialing, Owners: r.owners, Closings: r.closings, Alarm: &r.due.Alarm,
 	}}
 	r.closer = &closer.Closer{
-		Cfg: cfg, Table: r.table, Book: r.closings, Sessions: r.sessions, Member: r.member, Alarm: &r.due.Alarm,
-		Do: closer.Do{Reply: r.respond, InSteps: inSteps, Later: later, Await: r.await, Ended: r.stopIfEmpty},
+		Cfg: cfg, Table: r.table, Book: r.closings, Sessions: r.sessions, Member: r.member, Alarm: &r.due.Alarm, Jobs: r.jobs,
 	}
 	r.calls = &calls.Calls{With: calls.With{
 		Cfg: cfg, Table: r.table, Refusal: r.refusal, Owners: r.owners, Lists: r.lists, Dialing: r.dialing, Member: r.member, Reports: r.reports,
@@ -115,7 +111,7 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	r.cancellations = pace.New[messages.Key](&r.due.Alarm)
 	r.interceptors = interception.New(interception.With{
 		Cfg: cfg, Mailbox: m, Table: r.table, Refusal: r.refusal, Owners: r.owners, Cancellations: r.cancellations, Alarm: &r.due.Alarm,
-		Do: interception.Do{Accept: r.calls.Accept, HandBack: r.calls.HandBack, Withdraw: r.withdraw, Ended: r.stopIfEmpty},
+		Do: interception.Do{Accept: r.calls.Accept, HandBack: r.calls.HandBack, Withdraw: r.withdraw},
 	})
 	for _, srv := range cfg.Servers {
 		r.table.Servers[srv.Name] = r.dialing.NewServer(srv, cfg.Classes[srv.Name])

@@ -9,22 +9,6 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// returned brings what follows from work that was done in another goroutine.
-type returned struct{ then func() }
-
-// await runs work in another goroutine, and what that returns in the registry, which does not stop before.
-func (r *registry) await(work func() (then func())) {
-	r.pending++
-	r.cfg.Async(r.mailbox, func() any { return &returned{work()} })
-}
-
-// onReturned does what follows from work that was done.
-func (r *registry) onReturned(msg *returned) {
-	r.pending--
-	msg.then()
-	r.stopIfEmpty()
-}
-
 // sweepEvery is how often the store is asked for durable calls that nobody asks for any more, as long as there are durable
 // calls.
 const sweepEvery = time.Hour
@@ -35,7 +19,7 @@ func (r *registry) sweepCalls(now time.Time) {
 		return
 	}
 	r.nextSweep = now.Add(sweepEvery)
-	r.await(func() (then func()) {
+	r.jobs.Await(func() (then func()) {
 		var keys []messages.Key
 		contract.KeyStore{Cfg: r.cfg}.Try("list calls", func(ctx context.Context) (err error) {
 			keys, err = r.cfg.Store.Keys(ctx)

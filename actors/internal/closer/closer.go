@@ -11,6 +11,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/jobs"
 	"github.com/mcpactor/mcpactor/actors/internal/member"
 	"github.com/mcpactor/mcpactor/actors/internal/sessions"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
@@ -27,35 +28,27 @@ type Closer struct {
 	Sessions *sessions.Sessions
 	Member   *member.Member
 	Alarm    *alarm.Alarm[func()]
-	Do       Do
+	Jobs     *jobs.Jobs
 }
 
-// Do is what the registry does for the closer.
-type Do struct {
-	Reply   func(to *actor.PID, reply messages.Reply)
-	InSteps func(step func() (more bool))   // does something in steps, of which the first one is now
-	Later   func(step func() (more bool))   // does the first step with another message
-	Await   func(work func() (then func())) // works in another goroutine; the registry stops after it
-	Ended   func()                          // a close command has its reply
-}
-
-// Close closes the sessions that a close command is about, and answers when they are closed.
-func (c *Closer) Close(cmd messages.Command, from *actor.PID) {
+// Close closes the sessions that a close command is about, and answers when they are closed. It returns the failure of a command
+// that is not accepted, or nil.
+func (c *Closer) Close(cmd messages.Command, from *actor.PID) *messages.Failure {
 	what := selectionOf(cmd)
 	if c.Book.Of(what.scope).Count >= closing.MaxOfScope {
-		c.Do.Reply(from, messages.NewFailure(cmd, messages.CodeBusy, "too many close commands have no reply yet"))
-		return
+		return messages.NewFailure(cmd, messages.CodeBusy, "too many close commands have no reply yet")
 	}
 	closes := c.Begin(cmd.RequestID(), from, what, contract.Drain{Now: what.now})
 	if what.scope == "" {
 		c.DrainAll(closes)
-		return
+		return nil
 	}
 	c.Book.Narrow(closes, what.scope)
 	for _, reg := range what.found(c.Table) {
 		c.Drain(closes, reg)
 	}
 	c.Continue(closes)
+	return nil
 }
 
 // CloseAll closes all sessions for nobody.
@@ -91,7 +84,7 @@ func (c *Closer) Begin(id string, from *actor.PID, what Selection, how contract.
 
 // listStore asks the store for its keys that match a close command.
 func (c *Closer) listStore(closes *closing.Command) {
-	c.Do.Await(func() (then func()) {
+	c.Jobs.Await(func() (then func()) {
 		var keys []messages.Key
 		contract.KeyStore{Cfg: c.Cfg}.Try("list", func(ctx context.Context) error {
 			all, err := c.Cfg.Store.Keys(ctx)
@@ -111,7 +104,7 @@ func (c *Closer) listStore(closes *closing.Command) {
 
 // DrainAll drains the sessions of a close command in steps, and then continues it.
 func (c *Closer) DrainAll(closes *closing.Command) {
-	c.Do.InSteps(func() (more bool) {
+	c.Jobs.Do(&jobs.Job{Step: func() (more bool) {
 		more = closes.Step(func(reg *table.Registration) {
 			if closes.Match(reg.Key) {
 				c.Drain(closes, reg)
@@ -121,7 +114,7 @@ func (c *Closer) DrainAll(closes *closing.Command) {
 			c.Continue(closes)
 		}
 		return more
-	})
+	}})
 }
 
 // Drain drains a session for a close command.
@@ -144,15 +137,14 @@ func (c *Closer) Continue(closes *closing.Command) {
 			c.cleanUp(closes, key)
 		}
 	}
-	c.Do.Later(func() (more bool) { c.Continue(closes); return false })
+	c.Jobs.Later(&jobs.Job{Step: func() (more bool) { c.Continue(closes); return false }})
 }
 
 // end replies to a close command if nothing is left to wait for.
 func (c *Closer) end(closes *closing.Command) {
 	if c.Book.End(closes) {
 		c.Alarm.Remove(&closes.Due)
-		c.Do.Reply(closes.Caller, closes.Reply)
-		c.Do.Ended()
+		c.Cfg.Post.Send(closes.Caller, closes.Reply)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/jobs"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -34,7 +35,7 @@ func (d *Dialing) Admit() {
 			d.Cfg.Post.Send(next.Control.For.(*actor.PID), &contract.ControlAllowed{Is: true})
 		}
 	}
-	d.Do.Later(func() (more bool) { return false }) // after which the gate is asked again
+	d.Jobs.Later(&jobs.Job{Step: func() (more bool) { return false }}) // after which the gate is asked again
 }
 
 // onGateDue tells the gate the time.

@@ -6,6 +6,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/jobs"
 	"github.com/mcpactor/mcpactor/actors/internal/lists"
 	"github.com/mcpactor/mcpactor/actors/internal/reports"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
@@ -27,14 +28,13 @@ type With struct {
 	Lists   *lists.Lists
 	Reports *reports.Reports
 	Alarm   *alarm.Alarm[func()]
+	Jobs    *jobs.Jobs
 	Do      Do
 }
 
 // Do is what the registry does for dialing.
 type Do struct {
-	Evict   func(reg *table.Registration) // drains a session to free its slot
-	InSteps func(step func() (more bool)) // does something in steps, of which the first one is now
-	Later   func(step func() (more bool)) // does the first step with another message
+	Evict func(reg *table.Registration) // drains a session to free its slot
 }
 
 // minKeysWithoutSlot is how many sessions without a slot are kept in any case.

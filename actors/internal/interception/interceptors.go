@@ -55,7 +55,6 @@ type Do struct {
 	Accept   func(k *contract.Call)      // gives a call to its session, or rejects it
 	HandBack func(k *contract.Call) bool // gives a call to the member that owns its key, if that is another one
 	Withdraw func(k *contract.Call)      // cancels a call that was accepted
-	Ended    func()                      // an operation has its reply
 }
 
 // New returns interceptors that run no operation yet.
@@ -241,7 +240,6 @@ func (f *Interceptors) reply(i *operation, reply messages.Reply) {
 	f.Alarm.Remove(&i.due)
 	i.cancel()
 	f.Cfg.Post.Send(i.Caller, reply)
-	f.Do.Ended()
 }
 
 // Stop answers the operations whose interceptors do not return soon, because the registry stops: they have as much time as a

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/jobs"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
@@ -24,6 +25,7 @@ type Lists struct {
 	Table     *table.Table
 	Owners    *owners.Book
 	Catalogue *catalogue.Catalogue
+	Jobs      *jobs.Jobs
 	Do        Do
 }
 
@@ -31,7 +33,6 @@ type Lists struct {
 type Do struct {
 	Owns    func(key messages.Key) bool // reports whether this member owns a key
 	Publish func(messages.Event)
-	Await   func(work func() (then func())) // works in another goroutine; the registry stops after it
 }
 
 // Lister returns the innermost interceptor, around the Runner that passes operations on.
@@ -200,7 +201,7 @@ func (l *Lists) save(of *catalogue.Listing, list *catalogue.List) {
 	if l.Cfg.Store == nil || l.Table.Stopping {
 		return
 	}
-	l.Do.Await(func() (then func()) {
+	l.Jobs.Await(func() (then func()) {
 		key := of.ListKey()
 		contract.KeyStore{Cfg: l.Cfg, Key: key}.Try("save a list", func(ctx context.Context) error {
 			data, err := list.Encode()

@@ -67,7 +67,5 @@ func (r *registry) recoverBug(msg any, from *actor.PID) {
 	if answered := r.jobs.Panicked(messages.CodeInternal, bugDetail); ok && !answered {
 		r.respond(from, messages.NewFailure(cmd, messages.CodeInternal, bugDetail))
 	}
-	if r.stopIfEmpty(); !r.finished {
-		r.due.wake(r.mailbox) // it may have panicked in what was due
-	}
+	r.rest() // it may have panicked in what was due
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/calls"
 	"github.com/mcpactor/mcpactor/actors/internal/closer"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
@@ -58,9 +59,10 @@ type registry struct {
 	member        *member.Member
 	reports       *reports.Reports
 	jobs          *jobs.Jobs
-	due           due
 	cancellations *pace.Pace[messages.Key]
 
+	alarm        alarm.Alarm[func()]
+	timer        alarm.Timer     // sends timerFired when the first entry of alarm is due, or earlier
 	nextSweep    time.Time       // of durable calls in the store
 	unknownTypes map[string]bool // types of unknown messages that were logged
 	finished     bool            // all sessions are closed, and the actor stops
@@ -194,8 +196,8 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 		r.dialing.ControlEnded(msg.Of)
 	case *contract.HandshakeAnswered:
 		r.dialing.Answered(table.Of(msg.Of))
-	case *alarmDue:
-		r.onAlarmDue()
+	case *timerFired:
+		r.onTimerFired()
 	default:
 		if !r.jobs.Receive(msg) && !r.interceptors.Receive(msg) && !r.lists.Receive(msg) {
 			r.onUnknown(msg, from)

@@ -77,6 +77,7 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 		closings:     closing.New(max(cfg.MaxSessions, closing.MinLeftovers)),
 		unknownTypes: map[string]bool{}, mailbox: m,
 	}
+	r.timer.Fire = func() { m.PostUserMessage(&timerFired{}) }
 	of := table.Config{Limits: dialing.LimitsOf(cfg, mcpbridge.Limits{}), MaxSessionsPerTenant: cfg.MaxSessionsPerTenant}
 	if cfg.Tenant != nil {
 		of.Tenant = r.tenantName
@@ -94,23 +95,23 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 		Do: lists.Do{Owns: r.member.Owns, Publish: r.reports.Publish}, Jobs: r.jobs,
 	}
 	r.dialing = dialing.New(dialing.With{
-		Cfg: cfg, Table: r.table, Gate: r.gate, Lists: r.lists, Reports: r.reports, Alarm: &r.due.Alarm,
+		Cfg: cfg, Table: r.table, Gate: r.gate, Lists: r.lists, Reports: r.reports, Alarm: &r.alarm,
 		Jobs: r.jobs,
 		Do:   dialing.Do{Evict: func(reg *table.Registration) { r.sessions.Drain(reg, contract.Drain{Evict: true}) }},
 	})
 	r.sessions = &sessions.Sessions{With: sessions.With{
-		Cfg: cfg, Mailbox: m, Table: r.table, Gate: r.gate, Lists: r.lists, Dialing: r.dialing, Owners: r.owners, Closings: r.closings, Alarm: &r.due.Alarm,
+		Cfg: cfg, Mailbox: m, Table: r.table, Gate: r.gate, Lists: r.lists, Dialing: r.dialing, Owners: r.owners, Closings: r.closings, Alarm: &r.alarm,
 	}}
 	r.closer = &closer.Closer{
-		Cfg: cfg, Table: r.table, Book: r.closings, Sessions: r.sessions, Member: r.member, Alarm: &r.due.Alarm, Jobs: r.jobs,
+		Cfg: cfg, Table: r.table, Book: r.closings, Sessions: r.sessions, Member: r.member, Alarm: &r.alarm, Jobs: r.jobs,
 	}
 	r.calls = &calls.Calls{With: calls.With{
 		Cfg: cfg, Table: r.table, Refusal: r.refusal, Owners: r.owners, Lists: r.lists, Dialing: r.dialing, Member: r.member, Reports: r.reports,
 		Do: calls.Do{SessionOf: r.sessions.Current, ApplyCloses: r.closer.Apply, SweepCalls: r.sweepCalls},
 	}}
-	r.cancellations = pace.New[messages.Key](&r.due.Alarm)
+	r.cancellations = pace.New[messages.Key](&r.alarm)
 	r.interceptors = interception.New(interception.With{
-		Cfg: cfg, Mailbox: m, Table: r.table, Refusal: r.refusal, Owners: r.owners, Cancellations: r.cancellations, Alarm: &r.due.Alarm,
+		Cfg: cfg, Mailbox: m, Table: r.table, Refusal: r.refusal, Owners: r.owners, Cancellations: r.cancellations, Alarm: &r.alarm,
 		Do: interception.Do{Accept: r.calls.Accept, HandBack: r.calls.HandBack, Withdraw: r.withdraw},
 	})
 	for _, srv := range cfg.Servers {

@@ -31,7 +31,7 @@ func (r *registry) stopIfEmpty() {
 func (r *registry) onStopped() {
 	r.finished = true
 	r.interceptors.Close()
-	r.due.stop()
+	r.timer.Stop()
 	r.owners.Clear()
 	for closes := range r.closings.All() {
 		r.closer.GiveUp(closes)

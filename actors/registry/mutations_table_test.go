@@ -150,7 +150,7 @@ var mutations = []mutation{
 	{"the generation is that of the spawning", []change{{"actors/internal/dialing/admission.go", "&contract.Grant{Generation: d.Table.Entry(reg.Key).Generation}", "&contract.Grant{}"}}},
 	{"the next session of a key is not told of the end of the one before", []change{{"actors/internal/sessions/sessions.go", "		s.Dialing.Advance(other)\n", ""}}},
 	{"a call that is handed back is forgotten", []change{{"actors/internal/calls/calls.go", "		k.Ticket.Kept = reg.DrainedBy.Restart\n		c.Accept(k)\n", "		k.Ticket.Kept = reg.DrainedBy.Restart\n"}}},
-	{"a close command forgets a session that waits", []change{{"actors/internal/closer/closer.go", "		c.Sessions.Drain(reg, closes.How)\n	}\n}", "	}\n}"}}},
+	{"a close command forgets a session that waits", []change{{"actors/internal/closer/closer.go", "			c.Sessions.Drain(reg, closes.How)\n", ""}}},
 	{"a close command waits for what has closed", []change{{"actors/internal/closing/book.go", "		delete(c.waiting, reg)\n", ""}}},
 	{"what could not be closed is forgotten", []change{{"actors/registry/drain.go", "		r.closings.Leftovers.Add(reg.Key, left)\n", ""}}},
 	{"a restart leaves the MCP session in the store", []change{{"actors/internal/closer/closer.go", "	if reg.DrainedBy.Restart && !reg.DrainedBy.Moves && c.Member.Owns(reg.Key) {", "	if false {"}}},

@@ -7,7 +7,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/calls"
-	"github.com/mcpactor/mcpactor/actors/internal/closer"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/jobs"
@@ -76,8 +75,7 @@ func (r *registry) ownerEnds(end *ownerEnd) {
 		})
 	}
 	if end.closes != nil {
-		end.closes.Scopes = false
-		r.closer.Continue(end.closes)
+		r.closer.ScopesDrained(end.closes)
 	}
 }
 
@@ -100,15 +98,7 @@ func (r *registry) endScope(end *ownerEnd, scope string) {
 	}
 	if end.closes == nil {
 		match := func(k messages.Key) bool { return end.Owned(k.Scope) }
-		end.closes = r.closer.Begin("", nil, closer.Selection{Match: match, Servers: closer.NoServer}, contract.Drain{})
-		end.closes.Scopes, end.closes.UpTo = true, end.last
-		if all := end.Scopes(); all != nil {
-			r.closings.Narrow(end.closes, all...)
-		}
+		end.closes = r.closer.Begin(closing.Order{Match: match, Scopes: end.Scopes(), ByScope: true, UpTo: end.last}, nil)
 	}
-	for _, reg := range r.table.OfScope(scope) {
-		if reg.Serial <= end.closes.UpTo {
-			r.closer.Drain(end.closes, reg)
-		}
-	}
+	r.closer.DrainScope(end.closes, scope)
 }

@@ -6,8 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/mcpactor/mcpactor/actors/internal/closer"
-	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/messages"
@@ -44,7 +43,7 @@ func (r *registry) onReload(msg *protocol.Reload, from *actor.PID) {
 	before := r.table.Servers
 	changed := func(k messages.Key) bool { return servers[k.Server] != before[k.Server] }
 	of := func(server string) bool { return changed(messages.Key{Server: server}) }
-	closes := r.closer.Begin("", from, closer.Selection{Match: changed, Servers: of}, contract.Drain{}) // with the timeouts from before
+	closes := r.closer.Begin(closing.Order{Caller: from, Match: changed}, of) // with the timeouts from before
 	r.table.Servers = servers
 	for name, srv := range before {
 		if servers[name] != srv {

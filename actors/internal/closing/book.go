@@ -26,20 +26,28 @@ const (
 	maxCleanups = 16
 )
 
-// Command is a close command, or a part of a reload, a release or a stop, that waits for sessions to be closed.
+// Order says what a close command closes, and how.
+type Order struct {
+	ID       string                  // of the reply
+	Caller   *actor.PID              // nil if nobody waits for the reply
+	Match    func(messages.Key) bool // the keys to close; may be called from any goroutine
+	Scopes   []string                // of these keys, at most WalkStep; none if they may have any
+	How      contract.Drain
+	Sessions table.Cursor // those to drain
+	ByScope  bool         // more sessions are drained, see [Command.ScopesDrained]
+	UpTo     uint64       // the serial of the last session to drain
+	Stored   bool         // the store is asked for the keys that it has, see [Book.Listed]
+}
+
+// Command is a close command, or a part of a reload, a release or a stop, that waits for sessions to be closed. Only the book
+// changes it.
 //
 //	its sessions are told to drain ──▶ leftovers and records of the store are closed ──▶ the reply
 //	                                   at most maxCleanups at once
 type Command struct {
-	Reply  *messages.Closed
-	Caller *actor.PID              // nil if nobody waits for the reply
-	Match  func(messages.Key) bool // the keys to close; may be called from any goroutine
-	How    contract.Drain
-	Due    alarm.Entry[func()] // when it is answered at the latest
-
-	table.Cursor      // of the sessions to drain
-	Scopes       bool // the scopes of an owner that has terminated are being drained as well
-	Listing      bool // the store is asked for its keys
+	Order
+	Reply *messages.Closed
+	Due   alarm.Entry[func()] // when it is answered at the latest
 
 	replied   bool                                 // nothing is left to do
 	waiting   map[*table.Registration]struct{}     // told to drain, and not closed yet
@@ -50,12 +58,17 @@ type Command struct {
 	cleanups  int                                  // how many of waiting close leftovers
 
 	all, wide ring.Node[*Command]
-	scopes    []string              // that it concerns, at most WalkStep; none if it may concern any
-	ofScopes  []ring.Node[*Command] // for each of them
+	ofScopes  []ring.Node[*Command] // for each of Scopes
 }
 
-// Drains reports whether there may be sessions that were not told to drain.
-func (c *Command) Drains() bool { return c.More() || c.Scopes }
+// drains reports whether there may be sessions that were not told to drain.
+func (c *Command) drains() bool { return c.Sessions.More() || c.ByScope }
+
+// Reaches reports whether the command has not told all sessions to drain, and may yet tell this one.
+func (c *Command) Reaches(reg *table.Registration) bool { return c.drains() && reg.Serial <= c.UpTo }
+
+// ScopesDrained notes that the sessions of all scopes of a command that drains by scope were told to drain.
+func (c *Command) ScopesDrained() { c.ByScope = false }
 
 // Replied reports whether the command has its reply.
 func (c *Command) Replied() bool { return c.replied }
@@ -77,23 +90,23 @@ func New(maxLeftovers int) *Book {
 	}
 }
 
-// Begin adds a close command that may concern any scope. It takes the leftovers of its keys.
-func (b *Book) Begin(c *Command) {
-	c.waiting, c.begun = map[*table.Registration]struct{}{}, map[messages.Key]bool{}
-	c.leftovers = b.Leftovers.take(c.Match)
+// Begin adds a close command. It takes the leftovers of its keys. due is called if the command takes too long.
+func (b *Book) Begin(o Order, due func(*Command)) *Command {
+	c := &Command{
+		Order: o, Reply: &messages.Closed{ID: o.ID}, leftovers: b.Leftovers.take(o.Match),
+		waiting: map[*table.Registration]struct{}{}, begun: map[messages.Key]bool{}, ofScopes: make([]ring.Node[*Command], len(o.Scopes)),
+	}
+	c.Due.What = func() { due(c) }
 	c.keys = slices.SortedFunc(maps.Keys(c.leftovers), messages.Key.Compare)
 	b.all.Push(&c.all, c)
-	b.wide.Push(&c.wide, c)
-}
-
-// Narrow notes that a close command concerns some scopes only.
-func (b *Book) Narrow(c *Command, scopes ...string) {
-	b.wide.Remove(&c.wide)
-	c.scopes, c.ofScopes = scopes, make([]ring.Node[*Command], len(scopes))
-	for i, scope := range scopes {
+	for i, scope := range o.Scopes {
 		b.ofScope[scope] = b.Of(scope)
 		b.ofScope[scope].Push(&c.ofScopes[i], c)
 	}
+	if len(o.Scopes) == 0 {
+		b.wide.Push(&c.wide, c)
+	}
+	return c
 }
 
 // Count returns how many close commands have no reply.
@@ -176,7 +189,7 @@ func (b *Book) Closed(reg *table.Registration, sessions int, left []contract.Lef
 // Listed notes which keys the store has.
 func (b *Book) Listed(c *Command, keys []messages.Key) {
 	if !c.replied {
-		c.Listing, c.stored = false, keys
+		c.Stored, c.stored = false, keys
 	}
 }
 
@@ -188,7 +201,7 @@ func (c *Command) left(key messages.Key, reason string) {
 // Next returns the next key of a close command that may have something left open, once all of its sessions were told to
 // drain, and whether that is to be closed. has reports whether a key has sessions: they close what the store has of it.
 func (b *Book) Next(c *Command, has func(messages.Key) bool) (key messages.Key, closes, more bool) {
-	if c.replied || c.Drains() || c.cleanups >= maxCleanups {
+	if c.replied || c.drains() || c.cleanups >= maxCleanups {
 		return key, false, false
 	}
 	if key, more = c.nextKey(); !more {
@@ -218,7 +231,7 @@ func (c *Command) nextKey() (key messages.Key, more bool) {
 // the key has sessions.
 func (c *Command) Concerns(key messages.Key, has bool) bool {
 	_, left := c.leftovers[key]
-	return left || !has && (c.Listing || len(c.stored) > 0)
+	return left || !has && (c.Stored || len(c.stored) > 0)
 }
 
 // CleanUp returns the leftovers of a key that are to be closed for a close command now. ok is false if there is nothing to be
@@ -250,13 +263,13 @@ func (b *Book) keep(c *Command, key messages.Key) {
 
 // End ends a close command that waits for nothing any more. It reports whether it has ended now.
 func (b *Book) End(c *Command) bool {
-	if c.replied || c.Listing || c.Drains() || len(c.waiting)+len(c.leftovers)+len(c.stored) > 0 {
+	if c.replied || c.Stored || c.drains() || len(c.waiting)+len(c.leftovers)+len(c.stored) > 0 {
 		return false
 	}
 	c.replied = true
 	b.all.Remove(&c.all)
 	b.wide.Remove(&c.wide)
-	for i, scope := range c.scopes {
+	for i, scope := range c.Scopes {
 		of := b.ofScope[scope]
 		if of.Remove(&c.ofScopes[i]); of.Count == 0 {
 			delete(b.ofScope, scope)
@@ -283,8 +296,8 @@ func (b *Book) GiveUp(c *Command) (closing []*table.Registration) {
 			c.left(key, "there was no time to close the session from before the restart of this process")
 		}
 	}
-	c.Stop()
-	c.waiting, c.leftovers, c.stored, c.Scopes, c.Listing = nil, nil, nil, false, false
+	c.Sessions, c.ByScope, c.Stored = table.Cursor{}, false, false
+	c.waiting, c.leftovers, c.stored = nil, nil, nil
 	return closing
 }
 

@@ -162,7 +162,7 @@ func (t *Table) Matching(f Filter) (counts map[messages.State]int, all iter.Seq[
 
 // Cursor returns a cursor for the sessions of each server that is wanted.
 func (t *Table) Cursor(wanted func(server string) bool) Cursor {
-	c := Cursor{UpTo: t.Serial}
+	c := Cursor{upTo: t.Serial}
 	for _, name := range t.names {
 		if first := t.groups[name].first; first != nil && wanted(name) {
 			c.next = append(c.next, first)

@@ -196,7 +196,7 @@ type group struct {
 // Cursor goes through the sessions of some servers in steps. It visits no session that was added after it was made.
 type Cursor struct {
 	next []*Registration // of each server
-	UpTo uint64          // the serial of the last session that it visits
+	upTo uint64          // the serial of the last session that it visits
 }
 
 // Step visits the next sessions. It reports whether there are more.
@@ -204,7 +204,7 @@ func (c *Cursor) Step(visit func(reg *Registration)) (more bool) {
 	for n := 0; n < contract.WalkStep && len(c.next) > 0; n++ {
 		last := len(c.next) - 1
 		reg := c.next[last]
-		if reg == nil || reg.Serial > c.UpTo {
+		if reg == nil || reg.Serial > c.upTo {
 			c.next = c.next[:last]
 			continue
 		}
@@ -218,6 +218,3 @@ func (c *Cursor) Step(visit func(reg *Registration)) (more bool) {
 
 // More reports whether there are more sessions to visit.
 func (c *Cursor) More() bool { return len(c.next) > 0 }
-
-// Stop ends the visits.
-func (c *Cursor) Stop() { c.next = nil }

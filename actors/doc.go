@@ -29,16 +29,17 @@
 // imports is below it here:
 //
 //	registry                                    takes commands and reports, stops, recovers from bugs
-//	calls      closer                           accept and cancel calls; close
+//	calls                                       accepts, forwards and cancels calls
+//	closer     dialing                          closes; dials and evicts
 //	sessions                                    spawns, drains and removes session actors
-//	dialing                                     dials and evicts
-//	lists                                       asks the catalogue
+//	lists      servers                          asks the catalogue; configures servers
 //	interception           member    reports    runs interceptors; knows the cluster; logs and publishes
 //	jobs                                        does what takes several steps, or a goroutine
 //	                                            — all above act, all below decide —
 //	refusal    closing     owners    inspection why a call cannot run; close commands; who owns what; snapshots
 //	table                                       keys, sessions, states, calls, tenants, servers
-//	admission  catalogue   alarm     pace       slots and permits; lists of scopes; times; turns
+//	admission  catalogue   faults               slots and permits; lists of scopes; faults of a session
+//	alarm      pace                             times; turns
 //
 // The gate of internal/admission decides which sessions may dial, and which are evicted for them: the least recently used one
 // that is idle. The registry tells it facts, and carries out what it decides, after each message.

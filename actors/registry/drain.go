@@ -47,6 +47,8 @@ func (r *registry) finishSession(msg *contract.SessionClosed) {
 	}
 	r.reports.Closed(reg, msg)
 	r.closer.CloseRecord(reg)
-	r.sessions.Remove(reg)
+	for _, other := range r.sessions.Remove(reg) { // one that closes leftovers waits for its predecessor, too
+		r.dialing.Advance(other)
+	}
 	r.closer.SessionClosed(reg, closed, left)
 }

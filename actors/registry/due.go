@@ -23,8 +23,9 @@ func (r *registry) onTimerFired() {
 	}
 }
 
-// settle does what follows from a message: it carries out what the gate decides, and then rests.
+// settle does what follows from a message: it carries out what the owners and the gate decide, and then rests.
 func (r *registry) settle() {
+	r.followOwners()
 	if !r.finished {
 		r.dialing.Admit()
 	}

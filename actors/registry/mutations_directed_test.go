@@ -122,7 +122,7 @@ var directedMutations = []directedMutation{
 		{"actors/internal/inspection/book.go", "n := min(contract.WalkStep, len(l.regs))", "n := max(0*contract.WalkStep, len(l.regs))"},
 	}}},
 	{9, "./tests", "TestReloadTouchesOnlyWhatChanged", mutation{"a reload changes all servers", []change{
-		{"actors/registry/reload.go", "		case before.Same(&srv):", "		case before.Same(&srv) && srv.Name == \"\":"},
+		{"actors/internal/servers/servers.go", "		case before.Same(&srv):", "		case before.Same(&srv) && srv.Name == \"\":"},
 	}}},
 	{9, "./mcpbridge/internal/bridge", "TestIDsOfAConnectionAreUsedByNoOther", mutation{"all connections begin with the same request id", []change{
 		{"mcpbridge/internal/rpc/ids.go", "		b.from = idsNext.Add(uint64(b.size)) - uint64(b.size)", "		b.from = idsNext.Load()"},
@@ -161,7 +161,7 @@ var directedMutations = []directedMutation{
 		{inCalls, "	for k := range s.calls.Parked.All() {\n		if msg.Matches(k) {\n			s.calls.Parked", "	for k := range s.calls.Parked.All() {\n		if msg.Matches(k) && k.Run.Attempts > 0 {\n			s.calls.Parked"},
 	}}},
 	{11, "./tests", "TestWaitingCallsAreBoundedOverAllSessions", mutation{"waiting calls are not bounded over all sessions", []change{
-		{"actors/internal/refusal/call.go", "	case r.Table.Waiting >= r.MaxWaitingTotal:", "	case r.Table.Waiting < 0:"},
+		{"actors/internal/refusal/call.go", "	case r.table.Waiting >= r.cfg.MaxWaitingTotal:", "	case r.table.Waiting < 0:"},
 	}}},
 	{11, "./tests", "TestFloodOnOneSessionIsBounded", plantedBug("one call more than MaxInFlight runs")},
 	{11, "./tests", "TestFloodOfNotificationsIsBounded", mutation{"the events of one session take the whole queue", []change{

@@ -29,6 +29,20 @@ func (r *registry) onBind(cmd *messages.Bind, from *actor.PID) {
 	r.respond(from, &messages.Bound{ID: cmd.ID, Scope: scope})
 }
 
+// followOwners carries out what the book of owners has decided.
+func (r *registry) followOwners() {
+	for _, d := range r.owners.Decided() {
+		switch {
+		case d.Watch != nil:
+			r.cfg.Post.Watch(d.Watch, r.self)
+		case d.Unwatch != nil:
+			r.cfg.Post.Unwatch(d.Unwatch, r.self)
+		default:
+			r.lists.Separate(d.Scope, d.Unbound)
+		}
+	}
+}
+
 // ownerEnd is the end of an owner, whose calls are cancelled and whose scopes are closed in steps.
 type ownerEnd struct {
 	*owners.End

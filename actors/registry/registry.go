@@ -1,8 +1,6 @@
 package registry
 
 import (
-	"time"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
@@ -22,6 +20,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/pace"
 	"github.com/mcpactor/mcpactor/actors/internal/refusal"
 	"github.com/mcpactor/mcpactor/actors/internal/reports"
+	"github.com/mcpactor/mcpactor/actors/internal/servers"
 	"github.com/mcpactor/mcpactor/actors/internal/sessions"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/protocol"
@@ -52,8 +51,10 @@ type registry struct {
 	// What acts.
 	calls         *calls.Calls
 	interceptors  *interception.Interceptors
-	dialing       *dialing.Dialing
+	servers       *servers.Servers
 	sessions      *sessions.Sessions
+	dialing       *dialing.Dialing
+	controls      *dialing.Controls
 	closer        *closer.Closer
 	lists         *lists.Lists
 	member        *member.Member
@@ -63,7 +64,6 @@ type registry struct {
 
 	alarm        alarm.Alarm[func()]
 	timer        alarm.Timer     // sends timerFired when the first entry of alarm is due, or earlier
-	nextSweep    time.Time       // of durable calls in the store
 	unknownTypes map[string]bool // types of unknown messages that were logged
 	finished     bool            // all sessions are closed, and the actor stops
 }
@@ -80,7 +80,7 @@ func (r *registry) Receive(c actor.Context) {
 
 // onStarted notes what only the context of the actor knows.
 func (r *registry) onStarted(c actor.Context) {
-	r.self, r.sessions.Spawn = c.Self(), func(props *actor.Props) *actor.PID { return c.SpawnPrefix(props, "session") }
+	r.self, r.sessions.Spawner = c.Self(), c
 	r.interceptors.Start(c.ActorSystem(), r.lists.Lister)
 }
 
@@ -177,7 +177,7 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 	case *contract.Opened:
 		r.dialing.Opened(msg)
 	case *contract.Unheard:
-		r.onUnheard(msg)
+		r.table.SetUnheard(table.Of(msg.Of), msg.Cause)
 	case *contract.CallsHandedBack:
 		r.calls.HandedBack(msg)
 	case *contract.SessionClosed:
@@ -189,11 +189,11 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 	case *contract.AddressFound:
 		r.dialing.AddressFound(msg, from)
 	case *contract.ControlWanted:
-		r.dialing.ControlWanted(msg, from)
+		r.controls.Wanted(msg, from)
 	case *contract.ControlOpened:
-		r.dialing.ControlOpened(msg.Of)
+		r.controls.Opened(msg.Of)
 	case *contract.ControlEnded:
-		r.dialing.ControlEnded(msg.Of)
+		r.controls.Ended(msg.Of)
 	case *contract.HandshakeAnswered:
 		r.dialing.Answered(table.Of(msg.Of))
 	case *timerFired:

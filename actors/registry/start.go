@@ -2,12 +2,12 @@ package registry
 
 import (
 	"cmp"
+	"runtime/debug"
 
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/calls"
-	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/closer"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
@@ -21,6 +21,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/pace"
 	"github.com/mcpactor/mcpactor/actors/internal/refusal"
 	"github.com/mcpactor/mcpactor/actors/internal/reports"
+	"github.com/mcpactor/mcpactor/actors/internal/servers"
 	"github.com/mcpactor/mcpactor/actors/internal/sessions"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
@@ -71,51 +72,53 @@ func props(cfg contract.Config) *actor.Props {
 
 // newRegistry returns a registry that has no sessions.
 func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
-	r := &registry{
-		cfg: cfg, reports: reports.New(cfg), jobs: jobs.New(cfg, m),
-		gate:         dialing.NewGate(cfg),
-		closings:     closing.New(max(cfg.MaxSessions, closing.MinLeftovers)),
-		unknownTypes: map[string]bool{}, mailbox: m,
-	}
+	r := &registry{cfg: cfg, mailbox: m, unknownTypes: map[string]bool{}}
 	r.timer.Fire = func() { m.PostUserMessage(&timerFired{}) }
-	of := table.Config{Limits: dialing.LimitsOf(cfg, mcpbridge.Limits{}), MaxSessionsPerTenant: cfg.MaxSessionsPerTenant}
-	if cfg.Tenant != nil {
-		of.Tenant = r.tenantName
-	}
-	r.owners = owners.New(owners.Do{
-		Watch:   func(pid *actor.PID) { cfg.Post.Watch(pid, r.self) },
-		Unwatch: func(pid *actor.PID) { cfg.Post.Unwatch(pid, r.self) },
-		Unbound: func(scope string, was *messages.Bind) { r.lists.Separate(scope, was) },
-	})
-	r.table = table.New(of)
-	r.refusal = &refusal.Refusal{Table: r.table, Sessions: &r.gate.Sessions, FailFast: cfg.FailFast, MaxWaitingTotal: cfg.MaxWaitingTotal, Gone: cfg.Post.Gone}
-	r.member = &member.Member{Cfg: cfg, Table: r.table}
-	r.lists = &lists.Lists{
-		Cfg: cfg, Mailbox: m, Table: r.table, Owners: r.owners, Catalogue: catalogue.New(),
-		Do: lists.Do{Owns: r.member.Owns, Publish: r.reports.Publish}, Jobs: r.jobs,
-	}
-	r.dialing = dialing.New(dialing.With{
-		Cfg: cfg, Table: r.table, Gate: r.gate, Lists: r.lists, Reports: r.reports, Alarm: &r.alarm,
-		Jobs: r.jobs,
-		Do:   dialing.Do{Evict: func(reg *table.Registration) { r.sessions.Drain(reg, contract.Drain{Evict: true}) }},
-	})
-	r.sessions = &sessions.Sessions{With: sessions.With{
-		Cfg: cfg, Mailbox: m, Table: r.table, Gate: r.gate, Lists: r.lists, Dialing: r.dialing, Owners: r.owners, Closings: r.closings, Alarm: &r.alarm,
-	}}
-	r.closer = &closer.Closer{
-		Cfg: cfg, Table: r.table, Book: r.closings, Sessions: r.sessions, Member: r.member, Alarm: &r.alarm, Jobs: r.jobs,
-	}
-	r.calls = &calls.Calls{With: calls.With{
-		Cfg: cfg, Table: r.table, Refusal: r.refusal, Owners: r.owners, Lists: r.lists, Dialing: r.dialing, Member: r.member, Reports: r.reports,
-		Do: calls.Do{SessionOf: r.sessions.Current, ApplyCloses: r.closer.Apply, SweepCalls: r.sweepCalls},
-	}}
+
+	r.table = table.New(table.Config{Common: servers.LimitsOf(cfg, mcpbridge.Limits{}), Tenant: tenantOf(cfg), MaxSessionsPerTenant: cfg.MaxSessionsPerTenant})
+	r.gate = servers.NewGate(cfg)
+	r.refusal = refusal.New(cfg, r.table, &r.gate.Sessions)
+	r.owners = owners.New()
+	r.closings = closing.New(max(cfg.MaxSessions, closing.MinLeftovers))
+
+	r.jobs = jobs.New(cfg, m)
 	r.cancellations = pace.New[messages.Key](&r.alarm)
-	r.interceptors = interception.New(interception.With{
-		Cfg: cfg, Mailbox: m, Table: r.table, Refusal: r.refusal, Owners: r.owners, Cancellations: r.cancellations, Alarm: &r.alarm,
-		Do: interception.Do{Accept: r.calls.Accept, HandBack: r.calls.HandBack, Withdraw: r.withdraw},
+	r.reports = reports.New(cfg)
+	r.member = member.New(cfg, r.table)
+	r.servers = servers.New(cfg, r.table, r.gate)
+	r.lists = lists.New(lists.With{Cfg: cfg, Mailbox: m, Table: r.table, Owners: r.owners, Member: r.member, Reports: r.reports, Jobs: r.jobs})
+	r.sessions = sessions.New(sessions.With{
+		Cfg: cfg, Mailbox: m, Table: r.table, Gate: r.gate, Servers: r.servers, Lists: r.lists, Owners: r.owners, Closings: r.closings, Alarm: &r.alarm,
 	})
-	for _, srv := range cfg.Servers {
-		r.table.Servers[srv.Name] = r.dialing.NewServer(srv, cfg.Classes[srv.Name])
-	}
+	r.dialing = dialing.New(dialing.With{
+		Cfg: cfg, Table: r.table, Gate: r.gate, Sessions: r.sessions, Reports: r.reports, Alarm: &r.alarm, Jobs: r.jobs,
+	})
+	r.controls = dialing.NewControls(cfg, r.gate)
+	r.closer = closer.New(closer.With{Cfg: cfg, Table: r.table, Book: r.closings, Sessions: r.sessions, Member: r.member, Alarm: &r.alarm, Jobs: r.jobs})
+	r.calls = calls.New(calls.With{
+		Cfg: cfg, Table: r.table, Refusal: r.refusal, Owners: r.owners, Lists: r.lists, Sessions: r.sessions, Dialing: r.dialing, Closer: r.closer,
+		Member: r.member, Reports: r.reports, Jobs: r.jobs,
+	})
+	r.interceptors = interception.New(interception.With{
+		Cfg: cfg, Mailbox: m, Table: r.table, Refusal: r.refusal, Owners: r.owners, Cancellations: r.cancellations, Alarm: &r.alarm, Calls: r.calls,
+	})
 	return r
+}
+
+// tenantOf returns the function that names the tenant of a key, or nil without tenants. It recovers from a panic of the
+// function of the user: all keys for which that panics are one tenant.
+func tenantOf(cfg *contract.Config) func(messages.Key) string {
+	if cfg.Tenant == nil {
+		return nil
+	}
+	return func(key messages.Key) (name string) {
+		defer func() {
+			if reason := recover(); reason != nil {
+				contract.About(cfg.Logger.Error(), key, 0).
+					Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("function Tenant panicked")
+				name = "?"
+			}
+		}()
+		return cfg.Tenant(key)
+	}
 }

@@ -113,8 +113,8 @@ func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry), changes 
 		require.Zero(t, w.gate.Sessions.Open)
 		require.True(t, w.timer.Stop(), "no message of the timer is on its way")
 		require.LessOrEqual(t, w.endpoints(), len(w.table.Servers))
-		require.Empty(t, maps.Collect(w.table.Tenants()))
-		require.Zero(t, w.dialing.Controls())
+		require.Empty(t, maps.Collect(w.table.Tenants.All()))
+		require.Zero(t, w.controls.Count())
 	})
 }
 

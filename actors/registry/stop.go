@@ -33,6 +33,7 @@ func (r *registry) onStopped() {
 	r.interceptors.Close()
 	r.timer.Stop()
 	r.owners.Clear()
+	r.followOwners()
 	for closes := range r.closings.All() {
 		r.closer.GiveUp(closes)
 	}

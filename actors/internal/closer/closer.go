@@ -21,7 +21,10 @@ import (
 )
 
 // Closer is used by the actor of the registry only.
-type Closer struct {
+type Closer struct{ With }
+
+// With is what the closer needs.
+type With struct {
 	Cfg      *contract.Config
 	Table    *table.Table
 	Book     *closing.Book
@@ -30,6 +33,9 @@ type Closer struct {
 	Alarm    *alarm.Alarm[func()]
 	Jobs     *jobs.Jobs
 }
+
+// New returns a closer without commands.
+func New(with With) *Closer { return &Closer{with} }
 
 // Close closes the sessions that a close command is about, and answers when they are closed. It returns the failure of a command
 // that is not accepted, or nil.
@@ -64,7 +70,7 @@ func (c *Closer) Release(msg *protocol.Release, from *actor.PID) {
 // Time returns how long a close command or a [protocol.Release] takes at most, also one with Now: sessions
 // may not respond.
 func (c *Closer) Time() time.Duration {
-	drainTime, closeTime := c.Table.Slowest()
+	drainTime, closeTime := c.Table.Servers.Slowest()
 	return drainTime + 2*closeTime + 3*contract.UnresponsiveAfter
 }
 

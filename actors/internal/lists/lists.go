@@ -11,7 +11,9 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/jobs"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/actors/internal/member"
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
+	"github.com/mcpactor/mcpactor/actors/internal/reports"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -20,20 +22,23 @@ import (
 // Lists answers operations from the catalogue, and tells it what becomes of sessions. Only the registry uses it; the Runners that
 // [Lists.Lister] returns run elsewhere.
 type Lists struct {
-	Cfg       *contract.Config
-	Mailbox   *mailbox.Mailbox // of the registry
-	Table     *table.Table
-	Owners    *owners.Book
+	With
 	Catalogue *catalogue.Catalogue
-	Jobs      *jobs.Jobs
-	Do        Do
 }
 
-// Do is what the registry does for lists.
-type Do struct {
-	Owns    func(key messages.Key) bool // reports whether this member owns a key
-	Publish func(messages.Event)
+// With is what lists need.
+type With struct {
+	Cfg     *contract.Config
+	Mailbox *mailbox.Mailbox // of the registry
+	Table   *table.Table
+	Owners  *owners.Book
+	Member  *member.Member
+	Reports *reports.Reports
+	Jobs    *jobs.Jobs
 }
+
+// New returns lists, of which none is known.
+func New(with With) *Lists { return &Lists{with, catalogue.New()} }
 
 // Lister returns the innermost interceptor, around the Runner that passes operations on.
 func (l *Lists) Lister(next actors.Runner) actors.Runner { return lister{l.Cfg, l.Mailbox, next}.run }
@@ -94,7 +99,7 @@ func (l *Lists) onAsked(msg *listAsked) {
 		q.Class, declared = msg.class, msg.declared
 	}
 	if reg != nil {
-		q.Of = &reg.Lists
+		q.Of = &reg.Lists.Catalogue
 		if reg.WasOpen && reg.Info.Declared != declared { // the scope was bound after the session was opened
 			q.Class = mcpbridge.OwnListClass(msg.key.Scope)
 		}
@@ -104,7 +109,7 @@ func (l *Lists) onAsked(msg *listAsked) {
 		return
 	}
 	a := listAnswer{Answer: l.Catalogue.Ask(q, time.Now()), down: down}
-	a.ask = a.Run != nil && msg.asked == (messages.Key{}) && a.Run.MayAsk() && !l.Do.Owns(a.Run.ListKey())
+	a.ask = a.Run != nil && msg.asked == (messages.Key{}) && a.Run.MayAsk() && !l.Member.Owns(a.Run.ListKey())
 	a.fails = l.Cfg.FailFast && down != nil && a.Wait != nil && !msg.fresh
 	msg.reply <- a
 }
@@ -118,7 +123,7 @@ func (l *Lists) isIdle(key messages.Key) bool {
 // ClassOf returns the class of a key, or "" if only code of the user can tell. reg is its session, or nil.
 func (l *Lists) ClassOf(srv *table.Server, reg *table.Registration, key messages.Key) string {
 	switch bind := l.Owners.Binding(key.Scope); {
-	case srv.ListClass == nil && (reg != nil && reg.OwnLists || bind.Handler != nil || bind.Subscriber != nil):
+	case srv.ListClass == nil && (reg != nil && reg.Lists.Own || bind.Handler != nil || bind.Subscriber != nil):
 		return mcpbridge.OwnListClass(key.Scope)
 	case bind.Capabilities != nil:
 		return ""
@@ -130,7 +135,7 @@ func (l *Lists) ClassOf(srv *table.Server, reg *table.Registration, key messages
 func (l *Lists) onReturned(msg *listReturned) {
 	var of *catalogue.Session
 	if reg := l.Table.Current(msg.listing.On); reg != nil && reg.Generation == msg.generation {
-		of = &reg.Lists
+		of = &reg.Lists.Catalogue
 	}
 	replaced, unsaved := l.Catalogue.Listed(msg.listing, of, msg.list, msg.failure, time.Now())
 	if unsaved {
@@ -138,14 +143,14 @@ func (l *Lists) onReturned(msg *listReturned) {
 	}
 	if replaced {
 		stamp := messages.Stamp{Key: messages.Key{Server: msg.listing.On.Server}, Time: time.Now(), Supervisor: l.Cfg.Name}
-		l.Do.Publish(&messages.CatalogueChanged{Stamp: stamp, Method: msg.listing.Method()})
+		l.Reports.Publish(&messages.CatalogueChanged{Stamp: stamp, Method: msg.listing.Method()})
 	}
 }
 
 // Changed notes that a server announces other lists.
 func (l *Lists) Changed(reg *table.Registration, n messages.Notification) {
 	for _, method := range listedBy(n) {
-		l.Catalogue.Changed(&reg.Lists, l.ClassOf(reg.Server, reg, reg.Key), method)
+		l.Catalogue.Changed(&reg.Lists.Catalogue, l.ClassOf(reg.Server, reg, reg.Key), method)
 	}
 }
 
@@ -171,29 +176,27 @@ func (l *Lists) Separate(scope string, bind *messages.Bind) {
 	}
 	var sessions []*catalogue.Session
 	for _, reg := range l.Table.OfScope(scope) {
-		reg.OwnLists = reg.OwnLists || own
-		sessions = append(sessions, &reg.Lists)
+		reg.Lists.Own = reg.Lists.Own || own
+		sessions = append(sessions, &reg.Lists.Catalogue)
 	}
 	l.Catalogue.Separate(time.Now(), scope, sessions...)
 }
 
+// Opened notes that a session has a connection.
+func (l *Lists) Opened(reg *table.Registration) {
+	l.Catalogue.Opened(&reg.Lists.Catalogue, reg.Key, l.ClassOf(reg.Server, reg, reg.Key), time.Now())
+}
+
+// Lost notes that a session has no connection.
+func (l *Lists) Lost(reg *table.Registration) { l.Catalogue.Lost(&reg.Lists.Catalogue, time.Now()) }
+
 // Closed notes that a session is closed.
-func (l *Lists) Closed(reg *table.Registration) { l.Catalogue.Closed(&reg.Lists, time.Now()) }
+func (l *Lists) Closed(reg *table.Registration) { l.Catalogue.Closed(&reg.Lists.Catalogue, time.Now()) }
 
 // RootsSet notes that a scope has set what the server of one of its sessions may list by.
 func (l *Lists) RootsSet(reg *table.Registration) {
-	reg.OwnLists = true
-	l.Catalogue.Separate(time.Now(), reg.Key.Scope, &reg.Lists)
-}
-
-// SetState notes the state of a session: it has lists while it has a connection.
-func (l *Lists) SetState(reg *table.Registration, state messages.State) {
-	l.Table.SetState(reg, state)
-	if state == messages.StateReady {
-		l.Catalogue.Opened(&reg.Lists, reg.Key, l.ClassOf(reg.Server, reg, reg.Key), time.Now())
-	} else {
-		l.Catalogue.Lost(&reg.Lists, time.Now())
-	}
+	reg.Lists.Own = true
+	l.Catalogue.Separate(time.Now(), reg.Key.Scope, &reg.Lists.Catalogue)
 }
 
 // save saves a list that scopes share.

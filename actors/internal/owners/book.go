@@ -21,18 +21,19 @@ const MaxUnowned = 1 << 16
 
 // Book has the bindings of scopes, and the actors that scopes and calls belong to.
 type Book struct {
-	do       Do
+	decided  []Decision                // and not yet returned
 	bindings map[string]*messages.Bind // by scope
 	all      map[name]*owner
 	unowned  int          // bindings without an owner
 	orphans  []*heldScope // those of unowned whose holder has terminated, the oldest first
 }
 
-// Do is what follows from what the book is told.
-type Do struct {
-	Watch   func(*actor.PID) // the registry is to hear when the actor terminates
-	Unwatch func(*actor.PID) // or not any more
-	Unbound func(scope string, was *messages.Bind)
+// Decision is one of what follows from what the book is told. All other fields are nil.
+type Decision struct {
+	Watch   *actor.PID     // the registry is to hear when the actor terminates
+	Unwatch *actor.PID     // or not any more
+	Unbound *messages.Bind // the binding that Scope had
+	Scope   string
 }
 
 // name identifies the actor of a PID.
@@ -66,9 +67,18 @@ type Call struct {
 }
 
 // New returns a book without any binding.
-func New(do Do) *Book {
-	return &Book{do: do, bindings: map[string]*messages.Bind{}, all: map[name]*owner{}}
+func New() *Book {
+	return &Book{bindings: map[string]*messages.Bind{}, all: map[name]*owner{}}
 }
+
+// Decided returns what was decided since it was last asked, in order.
+func (b *Book) Decided() (decided []Decision) {
+	decided, b.decided = b.decided, nil
+	return decided
+}
+
+// decide notes a decision.
+func (b *Book) decide(d Decision) { b.decided = append(b.decided, d) }
 
 // Bindings returns how many scopes are bound.
 func (b *Book) Bindings() int { return len(b.bindings) }
@@ -143,7 +153,7 @@ func (b *Book) unbind(scope string, next *actor.PID) {
 		return
 	}
 	delete(b.bindings, scope)
-	b.do.Unbound(scope, previous)
+	b.decide(Decision{Unbound: previous, Scope: scope})
 	if previous.Owner == nil {
 		b.unowned--
 	}
@@ -194,7 +204,7 @@ func (b *Book) owner(pid *actor.PID) *owner {
 	if o == nil {
 		o = &owner{pid: pid, scopes: map[string]*list.Element{}, calls: map[*contract.Call]*Call{}}
 		b.all[nameOf(pid)] = o
-		b.do.Watch(pid)
+		b.decide(Decision{Watch: pid})
 	}
 	return o
 }
@@ -203,17 +213,19 @@ func (b *Book) owner(pid *actor.PID) *owner {
 func (b *Book) free(o *owner) {
 	if len(o.scopes)+len(o.calls) == 0 {
 		delete(b.all, nameOf(o.pid))
-		b.do.Unwatch(o.pid)
+		b.decide(Decision{Unwatch: o.pid})
 	}
 }
 
 // Clear forgets all, and ends the watching of all owners, because each watched actor keeps the PIDs of
 // its watchers.
 func (b *Book) Clear() {
+	decided := b.decided
 	for _, o := range b.all {
-		b.do.Unwatch(o.pid)
+		decided = append(decided, Decision{Unwatch: o.pid})
 	}
-	*b = *New(b.do)
+	*b = *New()
+	b.decided = decided
 }
 
 // Accepted notes that a call belongs to its owner, if it has one. cancel cancels a call that interceptors have, or is nil.

@@ -24,6 +24,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/sessions"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -66,6 +67,41 @@ type registry struct {
 	timer        alarm.Timer     // sends timerFired when the first entry of alarm is due, or earlier
 	unknownTypes map[string]bool // types of unknown messages that were logged
 	finished     bool            // all sessions are closed, and the actor stops
+}
+
+// newRegistry returns a registry that has no sessions.
+func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
+	r := &registry{cfg: cfg, mailbox: m, unknownTypes: map[string]bool{}}
+	r.timer.Fire = func() { m.PostUserMessage(&timerFired{}) }
+
+	r.table = table.New(table.Config{Common: servers.LimitsOf(cfg, mcpbridge.Limits{}), Tenant: tenantOf(cfg), MaxSessionsPerTenant: cfg.MaxSessionsPerTenant})
+	r.gate = servers.NewGate(cfg)
+	r.refusal = refusal.New(cfg, r.table, &r.gate.Sessions)
+	r.owners = owners.New()
+	r.closings = closing.New(max(cfg.MaxSessions, closing.MinLeftovers))
+
+	r.jobs = jobs.New(cfg, m)
+	r.cancellations = pace.New[messages.Key](&r.alarm)
+	r.reports = reports.New(cfg)
+	r.member = member.New(cfg, r.table)
+	r.servers = servers.New(cfg, r.table, r.gate)
+	r.lists = lists.New(lists.With{Cfg: cfg, Mailbox: m, Table: r.table, Owners: r.owners, Member: r.member, Reports: r.reports, Jobs: r.jobs})
+	r.sessions = sessions.New(sessions.With{
+		Cfg: cfg, Mailbox: m, Table: r.table, Gate: r.gate, Servers: r.servers, Lists: r.lists, Owners: r.owners, Closings: r.closings, Alarm: &r.alarm,
+	})
+	r.dialing = dialing.New(dialing.With{
+		Cfg: cfg, Table: r.table, Gate: r.gate, Sessions: r.sessions, Reports: r.reports, Alarm: &r.alarm, Jobs: r.jobs,
+	})
+	r.controls = dialing.NewControls(cfg, r.gate)
+	r.closer = closer.New(closer.With{Cfg: cfg, Table: r.table, Book: r.closings, Sessions: r.sessions, Member: r.member, Alarm: &r.alarm, Jobs: r.jobs})
+	r.calls = calls.New(calls.With{
+		Cfg: cfg, Table: r.table, Refusal: r.refusal, Owners: r.owners, Lists: r.lists, Sessions: r.sessions, Dialing: r.dialing, Closer: r.closer,
+		Member: r.member, Reports: r.reports, Jobs: r.jobs,
+	})
+	r.interceptors = interception.New(interception.With{
+		Cfg: cfg, Mailbox: m, Table: r.table, Refusal: r.refusal, Owners: r.owners, Cancellations: r.cancellations, Alarm: &r.alarm, Calls: r.calls,
+	})
+	return r
 }
 
 // Receive handles a message, and then does what follows from it.

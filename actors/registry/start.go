@@ -7,23 +7,8 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors"
-	"github.com/mcpactor/mcpactor/actors/internal/calls"
-	"github.com/mcpactor/mcpactor/actors/internal/closer"
-	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
-	"github.com/mcpactor/mcpactor/actors/internal/dialing"
-	"github.com/mcpactor/mcpactor/actors/internal/interception"
-	"github.com/mcpactor/mcpactor/actors/internal/jobs"
-	"github.com/mcpactor/mcpactor/actors/internal/lists"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
-	"github.com/mcpactor/mcpactor/actors/internal/member"
-	"github.com/mcpactor/mcpactor/actors/internal/owners"
-	"github.com/mcpactor/mcpactor/actors/internal/pace"
-	"github.com/mcpactor/mcpactor/actors/internal/refusal"
-	"github.com/mcpactor/mcpactor/actors/internal/reports"
-	"github.com/mcpactor/mcpactor/actors/internal/servers"
-	"github.com/mcpactor/mcpactor/actors/internal/sessions"
-	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/door"
 	"github.com/mcpactor/mcpactor/internal/protocol"
@@ -68,41 +53,6 @@ func props(cfg contract.Config) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor {
 		return newRegistry(&cfg, m)
 	}, cfg.RunsOn(m)...)
-}
-
-// newRegistry returns a registry that has no sessions.
-func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
-	r := &registry{cfg: cfg, mailbox: m, unknownTypes: map[string]bool{}}
-	r.timer.Fire = func() { m.PostUserMessage(&timerFired{}) }
-
-	r.table = table.New(table.Config{Common: servers.LimitsOf(cfg, mcpbridge.Limits{}), Tenant: tenantOf(cfg), MaxSessionsPerTenant: cfg.MaxSessionsPerTenant})
-	r.gate = servers.NewGate(cfg)
-	r.refusal = refusal.New(cfg, r.table, &r.gate.Sessions)
-	r.owners = owners.New()
-	r.closings = closing.New(max(cfg.MaxSessions, closing.MinLeftovers))
-
-	r.jobs = jobs.New(cfg, m)
-	r.cancellations = pace.New[messages.Key](&r.alarm)
-	r.reports = reports.New(cfg)
-	r.member = member.New(cfg, r.table)
-	r.servers = servers.New(cfg, r.table, r.gate)
-	r.lists = lists.New(lists.With{Cfg: cfg, Mailbox: m, Table: r.table, Owners: r.owners, Member: r.member, Reports: r.reports, Jobs: r.jobs})
-	r.sessions = sessions.New(sessions.With{
-		Cfg: cfg, Mailbox: m, Table: r.table, Gate: r.gate, Servers: r.servers, Lists: r.lists, Owners: r.owners, Closings: r.closings, Alarm: &r.alarm,
-	})
-	r.dialing = dialing.New(dialing.With{
-		Cfg: cfg, Table: r.table, Gate: r.gate, Sessions: r.sessions, Reports: r.reports, Alarm: &r.alarm, Jobs: r.jobs,
-	})
-	r.controls = dialing.NewControls(cfg, r.gate)
-	r.closer = closer.New(closer.With{Cfg: cfg, Table: r.table, Book: r.closings, Sessions: r.sessions, Member: r.member, Alarm: &r.alarm, Jobs: r.jobs})
-	r.calls = calls.New(calls.With{
-		Cfg: cfg, Table: r.table, Refusal: r.refusal, Owners: r.owners, Lists: r.lists, Sessions: r.sessions, Dialing: r.dialing, Closer: r.closer,
-		Member: r.member, Reports: r.reports, Jobs: r.jobs,
-	})
-	r.interceptors = interception.New(interception.With{
-		Cfg: cfg, Mailbox: m, Table: r.table, Refusal: r.refusal, Owners: r.owners, Cancellations: r.cancellations, Alarm: &r.alarm, Calls: r.calls,
-	})
-	return r
 }
 
 // tenantOf returns the function that names the tenant of a key, or nil without tenants. It recovers from a panic of the

@@ -3,7 +3,6 @@ package catalogue
 import (
 	"time"
 
-	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -31,22 +30,12 @@ func (c *Catalogue) join(s *Session, of audience) {
 		return
 	}
 	c.leave(s)
-	if c.open[of] == nil {
-		c.open[of] = &ring.Ring[*Session]{}
-	}
 	s.of = of
-	c.open[of].Push(&s.node, s)
+	c.open.Push(of, &s.node, s)
 }
 
 // leave takes an open session out of its audience.
-func (c *Catalogue) leave(s *Session) {
-	if s.node.In == nil {
-		return
-	}
-	if s.node.In.Remove(&s.node); c.open[s.of].Count == 0 {
-		delete(c.open, s.of)
-	}
-}
+func (c *Catalogue) leave(s *Session) { c.open.Remove(s.of, &s.node) }
 
 // Separate notes that a scope has set what servers may list by. What its sessions have listed is of the time before:
 // they list again, and for no other scope until they are of its class again. A listing of the scope that is under way
@@ -93,13 +82,12 @@ func (c *Catalogue) first(sh *shelf, q Question) Answer {
 
 // idle returns an open session that may list for the key of a question, or nil. It looks at the first few.
 func (c *Catalogue) idle(sh *shelf, q Question) *Session {
-	of := c.open[sh.audience]
-	if of == nil || q.Idle == nil {
+	if q.Idle == nil {
 		return nil
 	}
-	looks := 0
-	for by := range of.All() {
-		if looks++; looks > maxLooks {
+	tried := 0
+	for by := range c.open.Of(sh.audience).All() {
+		if tried++; tried > maxTried {
 			break
 		}
 		if q.Idle(by.key) {

@@ -23,8 +23,8 @@ const (
 	retryAfter = 5 * time.Second
 	// maxTries is how many sessions list in a row until the shared list is settled.
 	maxTries = 3
-	// maxLooks is how many open sessions are looked at to find one that is idle.
-	maxLooks = 8
+	// maxTried is how many open sessions are asked at most to find one that is idle.
+	maxTried = 8
 	// maxShelves bounds the lists that are remembered.
 	maxShelves = 1 << 12
 	// maxScopes bounds the scopes that are counted, over all lists.
@@ -49,7 +49,7 @@ type Catalogue struct {
 	shelves map[place]*shelf
 	recent  ring.Ring[*shelf] // the least recently asked for first
 	counted int               // the scopes that are counted, over all shelves
-	open    map[audience]*ring.Ring[*Session]
+	open    ring.Map[audience, *Session]
 	changes map[place]*uint64     // announced by sessions whose class is not known; by server and method
 	running map[string][]*Listing // by the scope of the session
 }
@@ -136,7 +136,7 @@ type Answer struct {
 // New returns a catalogue without lists.
 func New() *Catalogue {
 	return &Catalogue{
-		shelves: map[place]*shelf{}, open: map[audience]*ring.Ring[*Session]{}, changes: map[place]*uint64{}, running: map[string][]*Listing{},
+		shelves: map[place]*shelf{}, open: ring.Map[audience, *Session]{}, changes: map[place]*uint64{}, running: map[string][]*Listing{},
 	}
 }
 
@@ -302,7 +302,7 @@ func (c *Catalogue) shelfOf(key messages.Key, class, method string) *shelf {
 	at := c.placeOf(key, class, method)
 	sh := c.shelves[at]
 	if sh == nil {
-		sh = &shelf{place: at, others: c.changesOf(key.Server, method), voices: map[string]*ring.Ring[*held]{}, scopes: map[string]struct{}{}}
+		sh = &shelf{place: at, others: c.changesOf(key.Server, method), voices: ring.Map[string, *held]{}, scopes: map[string]struct{}{}}
 		c.shelves[at] = sh
 	}
 	c.recent.Remove(&sh.node)

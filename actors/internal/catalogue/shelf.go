@@ -13,18 +13,18 @@ type shelf struct {
 	place
 	node ring.Node[*shelf] // in Catalogue.recent
 
-	shared  *List    // nil while it is not known
-	saved   string   // the digest of the list in the store
-	private bool     // each scope of the class has a shelf of its own
-	listing *Listing // that those without a session wait for, or nil
-	changes uint64   // that sessions of the class have announced
-	others  *uint64  // that sessions have announced whose class is not known
-	voices  map[string]*ring.Ring[*held]
-	alone   time.Time           // since when no open session lists the same, or zero if one does
-	retryAt time.Time           // the shared list is not fetched again before
-	tries   int                 // how often it was fetched again in vain
-	missed  bool                // somebody has got a stale list, or none, since it was fetched
-	scopes  map[string]struct{} // that have asked and are counted, see [Catalogue.count]
+	shared  *List                   // nil while it is not known
+	saved   string                  // the digest of the list in the store
+	private bool                    // each scope of the class has a shelf of its own
+	listing *Listing                // that those without a session wait for, or nil
+	changes uint64                  // that sessions of the class have announced
+	others  *uint64                 // that sessions have announced whose class is not known
+	voices  ring.Map[string, *held] // the open sessions that list the same, by digest
+	alone   time.Time               // since when no open session lists the same, or zero if one does
+	retryAt time.Time               // the shared list is not fetched again before
+	tries   int                     // how often it was fetched again in vain
+	missed  bool                    // somebody has got a stale list, or none, since it was fetched
+	scopes  map[string]struct{}     // that have asked and are counted, see [Catalogue.count]
 }
 
 // isShared reports whether the shelf is that of a class, and not of the scope of a key alone.
@@ -37,10 +37,10 @@ func (sh *shelf) changed() uint64 { return sh.changes + *sh.others }
 
 // backers returns the open sessions that list the same as the shared list, the one that listed first first.
 func (sh *shelf) backers() *ring.Ring[*held] {
-	if sh.shared == nil || sh.voices[sh.shared.Digest] == nil {
+	if sh.shared == nil {
 		return &ring.Ring[*held]{}
 	}
-	return sh.voices[sh.shared.Digest]
+	return sh.voices.Of(sh.shared.Digest)
 }
 
 // until returns when the shared list is stale, or zero if a session that lists the same will say.
@@ -69,12 +69,12 @@ func (sh *shelf) mustList(q Question, now time.Time) bool {
 
 // take makes a list the shared one if it may be that. It reports whether it differs from the one before.
 func (sh *shelf) take(list *List, now time.Time) (replaced bool) {
-	switch same := sh.voices[list.Digest]; {
+	switch {
 	case sh.shared == nil:
 	case sh.shared.Digest == list.Digest:
 		sh.shared = list
 		return false
-	case sh.backers().Count == 0 && sh.stale(now), same != nil && same.Count > 1:
+	case sh.backers().Count == 0 && sh.stale(now), sh.voices.Of(list.Digest).Count > 1:
 		replaced = true
 	default:
 		return false
@@ -143,22 +143,13 @@ func (s *Session) hold(sh *shelf) *held {
 func (h *held) put(list *List, seen uint64) {
 	h.leave()
 	h.list, h.seen = list, seen
-	voices := h.shelf.voices[list.Digest]
-	if voices == nil {
-		voices = &ring.Ring[*held]{}
-		h.shelf.voices[list.Digest] = voices
-	}
-	voices.Push(&h.node, h)
+	h.shelf.voices.Push(list.Digest, &h.node, h)
 }
 
 // leave takes a list out of those of the open sessions.
 func (h *held) leave() {
-	voices := h.node.In
-	if voices == nil {
-		return
-	}
-	if voices.Remove(&h.node); voices.Count == 0 {
-		delete(h.shelf.voices, h.list.Digest)
+	if h.node.In != nil {
+		h.shelf.voices.Remove(h.list.Digest, &h.node)
 	}
 }
 

@@ -79,14 +79,14 @@ type Book struct {
 
 	all     ring.Ring[*Command]                // the oldest first
 	wide    ring.Ring[*Command]                // those that may concern any scope
-	ofScope map[string]*ring.Ring[*Command]    // the others, by each of their scopes
+	ofScope ring.Map[string, *Command]         // the others, by each of their scopes
 	waits   map[*table.Registration][]*Command // those that wait for a session to be closed
 }
 
 // New returns a book that keeps a number of leftovers.
 func New(maxLeftovers int) *Book {
 	return &Book{
-		Leftovers: Leftovers{limit: maxLeftovers}, ofScope: map[string]*ring.Ring[*Command]{}, waits: map[*table.Registration][]*Command{},
+		Leftovers: Leftovers{limit: maxLeftovers}, ofScope: ring.Map[string, *Command]{}, waits: map[*table.Registration][]*Command{},
 	}
 }
 
@@ -100,8 +100,7 @@ func (b *Book) Begin(o Order, due func(*Command)) *Command {
 	c.keys = slices.SortedFunc(maps.Keys(c.leftovers), messages.Key.Compare)
 	b.all.Push(&c.all, c)
 	for i, scope := range o.Scopes {
-		b.ofScope[scope] = b.Of(scope)
-		b.ofScope[scope].Push(&c.ofScopes[i], c)
+		b.ofScope.Push(scope, &c.ofScopes[i], c)
 	}
 	if len(o.Scopes) == 0 {
 		b.wide.Push(&c.wide, c)
@@ -120,10 +119,7 @@ func (b *Book) Of(scope string) *ring.Ring[*Command] {
 	if scope == "" {
 		return &b.wide
 	}
-	if of := b.ofScope[scope]; of != nil {
-		return of
-	}
-	return &ring.Ring[*Command]{}
+	return b.ofScope.Of(scope)
 }
 
 // OfKey returns the close commands without a reply that are about a key.
@@ -270,10 +266,7 @@ func (b *Book) End(c *Command) bool {
 	b.all.Remove(&c.all)
 	b.wide.Remove(&c.wide)
 	for i, scope := range c.Scopes {
-		of := b.ofScope[scope]
-		if of.Remove(&c.ofScopes[i]); of.Count == 0 {
-			delete(b.ofScope, scope)
-		}
+		b.ofScope.Remove(scope, &c.ofScopes[i])
 	}
 	slices.SortFunc(c.Reply.Left, func(a, b messages.Left) int {
 		return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(a.Reason, b.Reason))

@@ -51,7 +51,9 @@ func (f *Faults) Decided(fault *actors.Fault, d actors.Directive, now time.Time)
 	if d.GiveUp {
 		f.BreakerUntil = f.NotBefore
 		if fault.Class == mcpbridge.Expired {
-			f.Cause = withDetail(fault, "sessions of this server expire at once: is it balanced without affinity? The last one: "+fault.Cause.Detail)
+			f.Cause = changed(fault, func(e *mcpbridge.Error) {
+				e.Detail = "sessions of this server expire at once: is it balanced without affinity? The last one: " + e.Detail
+			})
 		}
 	}
 	return f.Cause
@@ -84,16 +86,13 @@ func (f *Faults) BreakerOpen(now time.Time) bool { return f.Cause != nil && now.
 
 // WithoutRemedy returns the fault of a server that has answered before: it may come back by itself.
 func WithoutRemedy(fault *actors.Fault) *actors.Fault {
-	copied, cause := *fault, *fault.Cause
-	cause.Remedy = ""
-	copied.Cause = &cause
-	return &copied
+	return changed(fault, func(e *mcpbridge.Error) { e.Remedy = "" })
 }
 
-// withDetail returns a fault with another detail.
-func withDetail(fault *actors.Fault, detail string) *actors.Fault {
+// changed returns a fault with a cause that is changed.
+func changed(fault *actors.Fault, change func(*mcpbridge.Error)) *actors.Fault {
 	copied, cause := *fault, *fault.Cause
-	cause.Detail = detail
+	change(&cause)
 	copied.Cause = &cause
 	return &copied
 }

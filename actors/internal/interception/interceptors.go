@@ -165,7 +165,7 @@ func (f *Interceptors) Unread(msg any) bool {
 
 // CancelNamed cancels the operations of an id that run through the interceptors.
 func (f *Interceptors) CancelNamed(key messages.Key, id string) {
-	for i := range f.all.of(key, id) {
+	for i := range f.all.named.Of(operationName{key, id}).All() {
 		f.cancelLater(i, "")
 	}
 }
@@ -173,7 +173,7 @@ func (f *Interceptors) CancelNamed(key messages.Key, id string) {
 // CancelScope cancels the operations of a scope that run through the interceptors, up to a serial. It returns how
 // many had not been passed on.
 func (f *Interceptors) CancelScope(scope string, upTo uint64, detail string) (count int) {
-	for i := range f.all.ofScope(scope).All() {
+	for i := range f.all.scopes.Of(scope).All() {
 		if i.Serial > upTo {
 			continue
 		}

@@ -4,7 +4,6 @@ package owners
 
 import (
 	"cmp"
-	"container/list"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -46,8 +45,8 @@ func nameOf(pid *actor.PID) name { return name{pid.Address, pid.Id} }
 // an owner. It is watched once, for as long as there are any.
 type owner struct {
 	pid    *actor.PID
-	scopes map[string]*list.Element // whose bindings end with it
-	order  list.List                // of *heldScope: the same, in the order in which they were bound
+	scopes map[string]*heldScope    // whose bindings end with it
+	order  ring.Ring[*heldScope]    // the same, in the order in which they were bound, without those that were ended
 	calls  map[*contract.Call]*Call // that name it, and have no reply
 	asked  ring.Ring[*Call]         // the same, in the order in which they came
 }
@@ -57,6 +56,7 @@ type heldScope struct {
 	scope string
 	owned bool           // it belongs to the actor, which is not only its handler or subscriber
 	bind  *messages.Bind // the binding
+	node  ring.Node[*heldScope]
 }
 
 // Call is a call that has an owner.
@@ -110,7 +110,7 @@ func (b *Book) Bind(scope string, cmd *messages.Bind, capabilities *mcp.ClientCa
 	}
 	holder := holderOf(cmd)
 	if holder != nil {
-		b.owner(holder).hold(&heldScope{scope, cmd.Owner != nil, cmd})
+		b.owner(holder).hold(&heldScope{scope: scope, owned: cmd.Owner != nil, bind: cmd})
 	}
 	b.unbind(scope, holder)
 	if holder != nil {
@@ -181,28 +181,29 @@ func (b *Book) forgetOrphan() bool {
 // hold notes that the binding of a scope ends with the actor.
 func (o *owner) hold(held *heldScope) {
 	o.release(held.scope)
-	o.scopes[held.scope] = o.order.PushBack(held)
+	o.scopes[held.scope] = held
+	o.order.Push(&held.node, held)
 }
 
 // release notes that the binding of a scope does not end with the actor.
 func (o *owner) release(scope string) {
-	if at := o.scopes[scope]; at != nil {
-		o.order.Remove(at)
+	if held := o.scopes[scope]; held != nil {
+		o.order.Remove(&held.node)
 		delete(o.scopes, scope)
 	}
 }
 
 // owns reports whether a scope belongs to the actor.
 func (o *owner) owns(scope string) bool {
-	at := o.scopes[scope]
-	return at != nil && at.Value.(*heldScope).owned
+	held := o.scopes[scope]
+	return held != nil && held.owned
 }
 
 // owner returns an owner, which is watched from now on.
 func (b *Book) owner(pid *actor.PID) *owner {
 	o := b.all[nameOf(pid)]
 	if o == nil {
-		o = &owner{pid: pid, scopes: map[string]*list.Element{}, calls: map[*contract.Call]*Call{}}
+		o = &owner{pid: pid, scopes: map[string]*heldScope{}, calls: map[*contract.Call]*Call{}}
 		b.all[nameOf(pid)] = o
 		b.decide(Decision{Watch: pid})
 	}

@@ -11,6 +11,7 @@ import (
 
 // index finds sessions by their servers and states.
 type index struct {
+	Serial  uint64            // of the last session
 	groups  map[string]*group // by server; they stay when they are empty
 	names   []string          // of groups, in order
 	changes uint64            // of states
@@ -31,7 +32,8 @@ func (x *index) group(server string) *group {
 // add adds a session after all others of its server, without a state.
 func (x *index) add(reg *Registration) {
 	g := x.group(reg.Key.Server)
-	reg.group, reg.older = g, g.last
+	x.Serial++
+	reg.Serial, reg.group, reg.older = x.Serial, g, g.last
 	if g.last == nil {
 		g.first = reg
 	} else {
@@ -98,8 +100,8 @@ func (x *index) matching(server string, in messages.State) (counts map[messages.
 	}
 }
 
-// describe adds the load of a server, and the number of its sessions by state, to its snapshot.
-func (x *index) describe(srv *messages.ServerSnapshot) {
+// Describe adds the load of a server, and the number of its sessions by state, to its snapshot.
+func (x *index) Describe(srv *messages.ServerSnapshot) {
 	g := x.groups[srv.Name]
 	if g == nil {
 		return
@@ -116,9 +118,9 @@ func (x *index) describe(srv *messages.ServerSnapshot) {
 	}
 }
 
-// cursor returns a cursor for the sessions of each server that is wanted, up to a serial.
-func (x *index) cursor(wanted func(server string) bool, upTo uint64) Cursor {
-	c := Cursor{upTo: upTo}
+// Cursor returns a cursor for the sessions of each server that is wanted.
+func (x *index) Cursor(wanted func(server string) bool) Cursor {
+	c := Cursor{upTo: x.Serial}
 	for _, name := range x.names {
 		if first := x.groups[name].first; first != nil && wanted(name) {
 			c.next = append(c.next, first)

@@ -28,12 +28,9 @@ func (t *Table) TenantOf(key messages.Key, reg *Registration) *Tenant {
 // CountRejected counts a call that was rejected, if its server is configured.
 func (t *Table) CountRejected(server string, code messages.Code) {
 	if t.Servers[server] != nil {
-		t.index.group(server).load.Count(code)
+		t.group(server).load.Count(code)
 	}
 }
-
-// Describe adds the load of a server, and the number of its sessions by state, to its snapshot.
-func (t *Table) Describe(srv *messages.ServerSnapshot) { t.index.describe(srv) }
 
 // OfKey returns the sessions of a key: those that drain, and the current one.
 func (t *Table) OfKey(key messages.Key) (all []*Registration) {
@@ -48,7 +45,7 @@ func (t *Table) OfKey(key messages.Key) (all []*Registration) {
 
 // OfScope returns the sessions of a scope.
 func (t *Table) OfScope(scope string) (all []*Registration) {
-	for _, server := range t.index.names {
+	for _, server := range t.names {
 		all = append(all, t.OfKey(messages.Key{Server: server, Scope: scope})...)
 	}
 	return all
@@ -64,7 +61,7 @@ type Filter struct {
 // ordered by state, and within a state by the name of the server, unless they have one scope.
 func (t *Table) Matching(f Filter) (counts map[messages.State]int, all iter.Seq[*Registration]) {
 	if f.Scope == "" {
-		return t.index.matching(f.Server, f.State)
+		return t.matching(f.Server, f.State)
 	}
 	counts = map[messages.State]int{}
 	var found []*Registration
@@ -75,9 +72,4 @@ func (t *Table) Matching(f Filter) (counts map[messages.State]int, all iter.Seq[
 		}
 	}
 	return counts, slices.Values(found)
-}
-
-// Cursor returns a cursor for the sessions of each server that is wanted.
-func (t *Table) Cursor(wanted func(server string) bool) Cursor {
-	return t.index.cursor(wanted, t.Serial)
 }

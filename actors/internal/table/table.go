@@ -20,13 +20,12 @@ type Table struct {
 	Tenants     Tenants
 	Calls       Calls        // that sessions have
 	Generations *Generations // of keys without sessions
-	Serial      uint64       // of the last session
 	Waiting     int          // calls that wait, of all sessions
 	Stopping    bool         // no more calls are accepted
 
 	entries map[messages.Key]*Entry
 	byPID   map[string]*Registration
-	index   index
+	index
 }
 
 // Config is what a table needs to know.
@@ -115,15 +114,13 @@ func (t *Table) WithPID(pid *actor.PID) *Registration { return t.byPID[pid.Id] }
 
 // Add adds a session, without a state.
 func (t *Table) Add(reg *Registration) {
-	t.Serial++
-	reg.Serial = t.Serial
 	t.byPID[reg.PID.Id] = reg
-	t.index.add(reg)
+	t.add(reg)
 }
 
 // SetState notes the state of a session. A session whose state was noted is not unheard.
 func (t *Table) SetState(reg *Registration, state messages.State) {
-	t.index.put(reg, state)
+	t.put(reg, state)
 	t.SetUnheard(reg, nil)
 }
 
@@ -191,7 +188,7 @@ func (t *Table) TakeOutOfUse(reg *Registration) {
 // the current one, if there are any. A cursor may still point to the session.
 func (t *Table) Remove(reg *Registration) (waited []*Registration) {
 	delete(t.byPID, reg.PID.Id)
-	t.index.remove(reg)
+	t.remove(reg)
 	reg.Outstanding = 0
 	t.recount(reg)
 	t.Tenants.leave(reg.tenant)

@@ -110,7 +110,7 @@
 // the actor as a message:
 //
 //   - dials, calls, pings and the closing of connections (Config.Async, dials.start)
-//   - PerKey and ListClass for the class of a key (lister.run)
+//   - PerKey and ListClass for the class of a key (asker.run)
 //   - interceptors (Interceptors.intercept) and the waiting for a handler's answer (questions.Ask)
 //   - requests to the store (KeyStore)
 //

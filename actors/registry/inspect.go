@@ -30,7 +30,7 @@ func (r *registry) onInspect(cmd *messages.Inspect, from *actor.PID) {
 }
 
 // inspecting returns the job that puts a snapshot together, and answers.
-func (r *registry) inspecting(l *inspection.Listing) *jobs.Job {
+func (r *registry) inspecting(l *inspection.Inspection) *jobs.Job {
 	return &jobs.Job{Fail: r.failInspections, Step: func() (more bool) {
 		if l.Snapshot == nil {
 			l.Begin(r.table, r.snapshot(l.Server))

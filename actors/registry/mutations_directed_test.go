@@ -119,7 +119,7 @@ var directedMutations = []directedMutation{
 		{inRelease, "	if msg.err == nil || s.drainOrder == nil && errors.Is(", "	if msg.err == nil || errors.Is("},
 	}}},
 	{9, "./actors/registry", "TestNoStepGrowsWithTheKeys", mutation{"a snapshot is taken in one step", []change{
-		{"actors/internal/inspection/book.go", "n := min(contract.WalkStep, len(l.regs))", "n := max(0*contract.WalkStep, len(l.regs))"},
+		{"actors/internal/inspection/book.go", "n := min(contract.WalkStep, len(i.regs))", "n := max(0*contract.WalkStep, len(i.regs))"},
 	}}},
 	{9, "./tests", "TestReloadTouchesOnlyWhatChanged", mutation{"a reload changes all servers", []change{
 		{"actors/internal/servers/servers.go", "		case before.Same(&srv):", "		case before.Same(&srv) && srv.Name == \"\":"},

@@ -117,7 +117,7 @@ func (r *registry) Receive(c actor.Context) {
 // onStarted notes what only the context of the actor knows.
 func (r *registry) onStarted(c actor.Context) {
 	r.self, r.sessions.Spawner = c.Self(), c
-	r.interceptors.Start(c.ActorSystem(), r.lists.Lister)
+	r.interceptors.Start(c.ActorSystem(), r.lists.Asker)
 }
 
 // handle handles lifecycle messages and commands, and gives the rest to onReport.

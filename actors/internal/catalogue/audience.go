@@ -45,7 +45,7 @@ func (c *Catalogue) Separate(now time.Time, scope string, sessions ...*Session) 
 		c.leave(s)
 		for _, h := range s.lists {
 			h.leave()
-			h.shelf.review(now)
+			h.classList.review(now)
 		}
 		s.lists = nil
 	}
@@ -68,25 +68,25 @@ func (c *Catalogue) Closed(s *Session, now time.Time) {
 
 // first begins a listing for a key without a session: on one of its audience that is open and idle, or else on the one
 // that the listing opens.
-func (c *Catalogue) first(sh *shelf, q Question) Answer {
-	if by := c.idle(sh, q); by != nil {
-		if h := by.heldOf(sh.method, sh); h != nil && h.listing != nil {
-			return Answer{Wait: h.listing}
+func (c *Catalogue) first(cl *classList, q Question) Answer {
+	if by := c.idle(cl, q); by != nil {
+		if h := by.heldOf(cl.method, cl); h != nil && h.fetch != nil {
+			return Answer{Wait: h.fetch}
 		}
-		return c.run(sh, by.key, by)
+		return c.run(cl, by.key, by)
 	}
-	a := c.run(sh, q.Key, q.Of)
+	a := c.run(cl, q.Key, q.Of)
 	a.Run.Remember = a.Run.Remember && !q.Fresh
 	return a
 }
 
 // idle returns an open session that may list for the key of a question, or nil. It looks at the first few.
-func (c *Catalogue) idle(sh *shelf, q Question) *Session {
+func (c *Catalogue) idle(cl *classList, q Question) *Session {
 	if q.Idle == nil {
 		return nil
 	}
 	tried := 0
-	for by := range c.open.Of(sh.audience).All() {
+	for by := range c.open.Of(cl.audience).All() {
 		if tried++; tried > maxTried {
 			break
 		}

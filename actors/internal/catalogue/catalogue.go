@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// maxAge is how long a list is served as current after the last session that had listed the same has closed.
+	// maxAge is how long a list is served as current after the last session that has listed the same was closed.
 	maxAge = 5 * time.Minute
 	// retryAfter is how long a list is served as it is after it could not be fetched again.
 	retryAfter = 5 * time.Second
@@ -25,37 +25,37 @@ const (
 	maxTries = 3
 	// maxTried is how many open sessions are asked at most to find one that is idle.
 	maxTried = 8
-	// maxShelves bounds the lists that are remembered.
-	maxShelves = 1 << 12
+	// maxLists bounds the lists that are remembered.
+	maxLists = 1 << 12
 	// maxScopes bounds the scopes that are counted, over all lists.
 	maxScopes = 1 << 16
 )
 
 // Catalogue keeps what servers list: tools, prompts, resources and templates. Scopes of one class see the same, so
-// that one list serves them all. The catalogue sends nothing: who wants a list asks, and is told to wait for the
-// listing of another, to list, or what the list is.
+// that one list serves them all. The catalogue sends nothing: who wants a list asks, and is told what the list is, to fetch it, or
+// to wait until another has fetched it.
 //
-//	unknown ──Ask: Run──▶ being listed ──Listed──▶ known ──Ask──▶ Answer
-//	   ▲                       │                     │ change, end of ttl: Ask: Run on an open session
-//	   └──── Listed: failure ──┘                     └─ maxAge without an open session: stale
+//	unknown ──Ask: Run──▶ being fetched ──Fetched──▶ known ──Ask──▶ Answer
+//	   ▲                        │                      │ change, end of ttl: Ask: Run on an open session
+//	   └───── Fetched: failure ─┘                      └─ maxAge without an open session: stale
 //
 // A session that is open has its own list, which is compared with the shared one. The shared list is replaced when
-// two open sessions list the same other one, or when it is stale. A scope without a session has an open one of its
-// class list for it, if there is one: listing opens a session only if there is none.
+// two open sessions list the same other one, or when it is stale. For a scope without a session, an open session of its
+// class fetches the list. Only if there is none, a session is opened for that.
 //
-// Its owner reports facts with Opened, Lost, Closed, Changed and Listed. All methods take constant time, but Forget and
+// Its owner reports facts with Opened, Lost, Closed, Changed and Fetched. All methods take constant time, but Forget and
 // Snapshot, whose time grows with the lists, of which there is a bounded number.
 type Catalogue struct {
-	shelves map[place]*shelf
-	recent  ring.Ring[*shelf] // the least recently asked for first
-	counted int               // the scopes that are counted, over all shelves
+	lists   map[listName]*classList
+	recent  ring.Ring[*classList] // the least recently asked for first
+	counted int                   // the scopes that are counted, over all lists
 	open    ring.Map[audience, *Session]
-	changes map[place]*uint64     // announced by sessions whose class is not known; by server and method
-	running map[string][]*Listing // by the scope of the session
+	changes map[listName]*uint64 // announced by sessions whose class is not known; by server and method
+	running map[string][]*Fetch  // by the scope of the session
 }
 
-// place is where a list belongs.
-type place struct {
+// listName names a list.
+type listName struct {
 	audience
 	method string
 }
@@ -77,14 +77,14 @@ type List struct {
 // expired reports whether the time that the server has given is over.
 func (l *List) expired(now time.Time) bool { return !l.Until.IsZero() && !now.Before(l.Until) }
 
-// Listing is one listing under way. The one who was told to run it lists on the session On, and reports Listed.
-type Listing struct {
+// Fetch is one fetch of a list under way. The one who was told to run it lists on the session On, and reports Fetched.
+type Fetch struct {
 	On       messages.Key
 	Remember bool              // a list from the store will do
-	Done     chan struct{}     // closed by Listed
+	Done     chan struct{}     // closed by Fetched
 	Failure  *messages.Failure // why there is no list; set before Done is closed
 
-	shelf     *shelf
+	classList *classList
 	held      *held    // of the session, if that was open
 	of        *Session // nil if there was none when the listing began
 	opened    uint64   // how often the session has been opened when it is listed on
@@ -93,11 +93,11 @@ type Listing struct {
 }
 
 // Method returns the method of the list.
-func (l *Listing) Method() string { return l.shelf.method }
+func (l *Fetch) Method() string { return l.classList.method }
 
 // ListKey returns the key of the list in a store, and of who has it in a cluster.
-func (l *Listing) ListKey() messages.Key {
-	return ListKey(l.shelf.server, l.shelf.class, l.shelf.method)
+func (l *Fetch) ListKey() messages.Key {
+	return ListKey(l.classList.server, l.classList.class, l.classList.method)
 }
 
 // ListKey returns the key of a list of a class, which does not tell the class.
@@ -107,7 +107,7 @@ func ListKey(server, class, method string) messages.Key {
 
 // MayAsk reports whether other members of a cluster may have the list: scopes share it, and it is not to be fetched on
 // a session that is open.
-func (l *Listing) MayAsk() bool { return l.held == nil && l.shelf.isShared(l.On) }
+func (l *Fetch) MayAsk() bool { return l.held == nil && l.classList.isShared(l.On) }
 
 // Question asks for a list.
 type Question struct {
@@ -129,125 +129,126 @@ type Answer struct {
 	Stale  bool      // the server may list something else by now
 	Until  time.Time // when List may be stale, or zero
 
-	Wait *Listing // ask again when it is done
-	Run  *Listing // list, and report Listed
+	Wait *Fetch // ask again when it is done
+	Run  *Fetch // list, and report Fetched
 }
 
 // New returns a catalogue without lists.
 func New() *Catalogue {
 	return &Catalogue{
-		shelves: map[place]*shelf{}, open: ring.Map[audience, *Session]{}, changes: map[place]*uint64{}, running: map[string][]*Listing{},
+		lists: map[listName]*classList{}, open: ring.Map[audience, *Session]{}, changes: map[listName]*uint64{}, running: map[string][]*Fetch{},
 	}
 }
 
 // Ask answers a question.
 func (c *Catalogue) Ask(q Question, now time.Time) Answer {
-	sh := c.shelfOf(q.Key, q.Class, q.Method)
-	c.count(sh, q.Key.Scope)
-	own := q.Of.heldOf(q.Method, sh)
+	cl := c.classListOf(q.Key, q.Class, q.Method)
+	c.count(cl, q.Key.Scope)
+	own := q.Of.heldOf(q.Method, cl)
 	open := q.Of != nil && q.Of.open
 	switch {
-	case own != nil && own.listing != nil:
-		return Answer{Wait: own.listing}
-	case sh.listing != nil && (open && sh.listing.On == q.Key || !open && (sh.shared == nil || sh.mustList(q, now))):
-		return Answer{Wait: sh.listing}
-	case open && (own == nil || own.list == nil || own.seen < sh.changed() || own.list.expired(now)):
-		return c.run(sh, q.Key, q.Of)
+	case own != nil && own.fetch != nil:
+		return Answer{Wait: own.fetch}
+	case cl.fetch != nil && (open && cl.fetch.On == q.Key || !open && (cl.shared == nil || cl.mustList(q, now))):
+		return Answer{Wait: cl.fetch}
+	case open && (own == nil || own.list == nil || own.seen < cl.changed() || own.list.expired(now)):
+		return c.run(cl, q.Key, q.Of)
 	case own != nil && own.list != nil && (open || !q.Fresh): // also while the session has lost its connection
 		return Answer{List: own.list, Stale: !open, Until: own.list.Until}
-	case sh.shared == nil, own != nil && own.list != nil, sh.mustList(q, now):
-		return c.first(sh, q)
+	case cl.shared == nil, own != nil && own.list != nil, cl.mustList(q, now):
+		return c.first(cl, q)
 	}
-	if by := sh.backers().First(); by != nil && sh.listing == nil && by.listing == nil && !now.Before(sh.retryAt) {
-		switch due := by.seen < sh.changed() || sh.shared.expired(now); {
+	if by := cl.backers().First(); by != nil && cl.fetch == nil && by.fetch == nil && !now.Before(cl.retryAt) {
+		switch due := by.seen < cl.changed() || cl.shared.expired(now); {
 		case !due:
-			sh.tries = 0
-		case sh.tries < maxTries:
-			sh.tries++
-			return c.run(sh, by.of.key, by.of)
+			cl.tries = 0
+		case cl.tries < maxTries:
+			cl.tries++
+			return c.run(cl, by.of.key, by.of)
 		default: // there is a change with each listing
-			sh.tries, sh.retryAt = 0, now.Add(retryAfter)
+			cl.tries, cl.retryAt = 0, now.Add(retryAfter)
 		}
 	}
-	a := Answer{List: sh.shared, Shared: true, Stale: sh.stale(now), Until: sh.until()}
-	if q.Down && sh.backers().Count == 0 {
+	a := Answer{List: cl.shared, Shared: true, Stale: cl.stale(now), Until: cl.until()}
+	if q.Down && cl.backers().Count == 0 {
 		a.Stale, a.Until = true, now
 	}
-	sh.missed = sh.missed || a.Stale
+	cl.missed = cl.missed || a.Stale
 	return a
 }
 
-// run begins a listing on the session of a key. of is that session, or nil if there is none.
-func (c *Catalogue) run(sh *shelf, on messages.Key, of *Session) Answer {
-	l := &Listing{On: on, Done: make(chan struct{}), shelf: sh, of: of, opened: 1, seen: sh.changed()}
+// run begins a fetch on the session of a key. of is that session, or nil if there is none.
+func (c *Catalogue) run(cl *classList, on messages.Key, of *Session) Answer {
+	l := &Fetch{On: on, Done: make(chan struct{}), classList: cl, of: of, opened: 1, seen: cl.changed()}
 	switch {
 	case of == nil:
 	case of.open:
-		l.opened, l.held = of.opened, of.hold(sh)
-		l.held.listing = l
+		l.opened, l.held = of.opened, of.hold(cl)
+		l.held.fetch = l
 	default:
 		l.opened = of.opened + 1
 	}
 	l.Remember = l.MayAsk()
 	c.running[on.Scope] = append(c.running[on.Scope], l)
-	if sh.listing == nil {
-		sh.listing = l
+	if cl.fetch == nil {
+		cl.fetch = l
 	}
 	return Answer{Run: l}
 }
 
-// Listed notes the end of a listing: a list, which the catalogue owns from then on, or a failure. of is the session that it was fetched on, or nil if that
-// is not open any more, or if it is from the store. Listed reports whether what others got before was replaced: another list, a stale one, or a failure; and whether
-// the list belongs into the store, which keeps what scopes share.
-func (c *Catalogue) Listed(l *Listing, of *Session, list *List, failure *messages.Failure, now time.Time) (replaced, unsaved bool) {
+// Fetched notes the end of a fetch: a list, which nobody may change from then on, or a failure. of is the session that the list
+// was fetched on. It is nil if that is not open any more, or if the list is from the store. Fetched reports whether others
+// have got something else so far: another list, a stale one, or a failure. It also reports whether the list is to be saved in the
+// store, which has the lists that scopes share.
+func (c *Catalogue) Fetched(l *Fetch, of *Session, list *List, failure *messages.Failure, now time.Time) (replaced, unsaved bool) {
 	defer close(l.Done)
 	c.ended(l)
-	sh := l.shelf
-	if sh.listing == l {
-		sh.listing = nil
+	cl := l.classList
+	if cl.fetch == l {
+		cl.fetch = nil
 	}
-	if l.held != nil && l.held.listing == l {
-		l.held.listing = nil
+	if l.held != nil && l.held.fetch == l {
+		l.held.fetch = nil
 	}
 	if l.Failure = failure; failure != nil {
-		sh.missed = true
-		if sh.shared != nil {
-			sh.retryAt = now.Add(retryAfter)
+		cl.missed = true
+		if cl.shared != nil {
+			cl.retryAt = now.Add(retryAfter)
 		}
 		return false, false
 	}
 	if l.separated {
 		return false, false
 	}
-	if list.Private && sh.isShared(l.On) { // nobody else may have it
-		replaced = sh.shared != nil
-		sh.private, sh.shared = true, nil
-		sh, of = c.shelfOf(l.On, sh.class, sh.method), nil // which changes were announced meanwhile is not known: the session lists again
+	if list.Private && cl.isShared(l.On) { // nobody else may have it
+		replaced = cl.shared != nil
+		cl.private, cl.shared = true, nil
+		cl, of = c.classListOf(l.On, cl.class, cl.method), nil // it is not known which changes were announced meanwhile: the session lists again
 	}
-	if sh.shared != nil && sh.shared.Digest == list.Digest {
-		list.Result = sh.shared.Result
+	if cl.shared != nil && cl.shared.Digest == list.Digest {
+		list.Result = cl.shared.Result
 	}
 	if of != nil && of.open && (l.of == nil || l.of == of) && of.opened == l.opened {
-		of.hold(sh).put(list, l.seen)
-		if sh.isShared(l.On) {
-			c.join(of, sh.audience)
+		of.hold(cl).put(list, l.seen)
+		if cl.isShared(l.On) {
+			c.join(of, cl.audience)
 		}
 	}
-	replaced = sh.take(list, now) || replaced
-	if sh.missed && sh.shared == list && !list.Stored {
-		replaced, sh.missed = true, false
+	replaced = cl.take(list, now) || replaced
+	if cl.missed && cl.shared == list && !list.Stored {
+		replaced, cl.missed = true, false
 	}
-	sh.review(now)
-	if unsaved = sh.shared == list && sh.isShared(l.On) && sh.saved != list.Digest; unsaved {
-		sh.saved = list.Digest
+	cl.review(now)
+	if unsaved = cl.shared == list && cl.isShared(l.On) && cl.saved != list.Digest; unsaved {
+		cl.saved = list.Digest
 	}
 	return replaced, unsaved && !list.Stored
 }
 
 // ended forgets a listing.
-func (c *Catalogue) ended(l *Listing) {
+func (c *Catalogue) ended(l *Fetch) {
 	of := c.running[l.On.Scope]
-	if of = slices.DeleteFunc(of, func(other *Listing) bool { return other == l }); len(of) == 0 {
+	if of = slices.DeleteFunc(of, func(other *Fetch) bool { return other == l }); len(of) == 0 {
 		delete(c.running, l.On.Scope)
 		return
 	}
@@ -257,13 +258,13 @@ func (c *Catalogue) ended(l *Listing) {
 // Changed notes that a session announces a change of what it lists. Other sessions of its class may not be told: they list
 // again as well. class is that of the session, or "" if it is not known.
 func (c *Catalogue) Changed(s *Session, class, method string) {
-	sh := c.shelves[c.placeOf(s.key, class, method)]
+	cl := c.lists[c.nameOf(s.key, class, method)]
 	if h := s.lists[method]; h != nil {
-		sh = h.shelf
+		cl = h.classList
 	}
 	switch {
-	case sh != nil:
-		sh.changes++
+	case cl != nil:
+		cl.changes++
 	case class == "":
 		*c.changesOf(s.key.Server, method)++
 	}
@@ -271,7 +272,7 @@ func (c *Catalogue) Changed(s *Session, class, method string) {
 
 // changesOf returns how many changes of a server's list sessions have announced whose class is not known.
 func (c *Catalogue) changesOf(server, method string) *uint64 {
-	of := place{audience{server: server}, method}
+	of := listName{audience{server: server}, method}
 	if c.changes[of] == nil {
 		c.changes[of] = new(uint64)
 	}
@@ -280,75 +281,75 @@ func (c *Catalogue) changesOf(server, method string) *uint64 {
 
 // Forget forgets the lists of a server.
 func (c *Catalogue) Forget(server string) {
-	for sh := range c.recent.All() {
-		if sh.server == server {
-			c.remove(sh)
+	for cl := range c.recent.All() {
+		if cl.server == server {
+			c.remove(cl)
 		}
 	}
-	maps.DeleteFunc(c.changes, func(of place, _ *uint64) bool { return of.server == server })
+	maps.DeleteFunc(c.changes, func(of listName, _ *uint64) bool { return of.server == server })
 }
 
-// placeOf returns where the list of a key belongs.
-func (c *Catalogue) placeOf(key messages.Key, class, method string) place {
-	at := place{audience{key.Server, class}, method}
-	if sh := c.shelves[at]; sh != nil && sh.private {
+// nameOf returns the name of the list that a key sees.
+func (c *Catalogue) nameOf(key messages.Key, class, method string) listName {
+	at := listName{audience{key.Server, class}, method}
+	if cl := c.lists[at]; cl != nil && cl.private {
 		at.class = mcpbridge.OwnListClass(key.Scope)
 	}
 	return at
 }
 
-// shelfOf returns the shelf for a key, and makes it if there is none.
-func (c *Catalogue) shelfOf(key messages.Key, class, method string) *shelf {
-	at := c.placeOf(key, class, method)
-	sh := c.shelves[at]
-	if sh == nil {
-		sh = &shelf{place: at, others: c.changesOf(key.Server, method), voices: ring.Map[string, *held]{}, scopes: map[string]struct{}{}}
-		c.shelves[at] = sh
+// classListOf returns the list that a key sees, and makes it if there is none.
+func (c *Catalogue) classListOf(key messages.Key, class, method string) *classList {
+	at := c.nameOf(key, class, method)
+	cl := c.lists[at]
+	if cl == nil {
+		cl = &classList{listName: at, others: c.changesOf(key.Server, method), byDigest: ring.Map[string, *held]{}, scopes: map[string]struct{}{}}
+		c.lists[at] = cl
 	}
-	c.recent.Remove(&sh.node)
-	c.recent.Push(&sh.node, sh)
-	if c.recent.Count > maxShelves {
+	c.recent.Remove(&cl.node)
+	c.recent.Push(&cl.node, cl)
+	if c.recent.Count > maxLists {
 		c.remove(c.recent.First())
 	}
-	return sh
+	return cl
 }
 
-// count counts a scope that asks for the list of a shelf.
-func (c *Catalogue) count(sh *shelf, scope string) {
-	if _, counted := sh.scopes[scope]; !counted && c.counted < maxScopes {
-		sh.scopes[scope] = struct{}{}
+// count counts a scope that asks for a list.
+func (c *Catalogue) count(cl *classList, scope string) {
+	if _, counted := cl.scopes[scope]; !counted && c.counted < maxScopes {
+		cl.scopes[scope] = struct{}{}
 		c.counted++
 	}
 }
 
-// remove forgets a shelf. A listing for it goes on, for those who wait.
-func (c *Catalogue) remove(sh *shelf) {
-	c.counted -= len(sh.scopes)
-	c.recent.Remove(&sh.node)
-	delete(c.shelves, sh.place)
+// remove forgets a list. A fetch of it continues, for those who wait.
+func (c *Catalogue) remove(cl *classList) {
+	c.counted -= len(cl.scopes)
+	c.recent.Remove(&cl.node)
+	delete(c.lists, cl.listName)
 }
 
 // Snapshot returns what is known of each server, in no order.
 func (c *Catalogue) Snapshot(now time.Time) map[string]map[string]messages.ListsSnapshot {
 	all := map[string]map[string]messages.ListsSnapshot{}
-	for sh := range c.recent.All() {
-		if sh.shared == nil {
+	for cl := range c.recent.All() {
+		if cl.shared == nil {
 			continue
 		}
-		if all[sh.server] == nil {
-			all[sh.server] = map[string]messages.ListsSnapshot{}
+		if all[cl.server] == nil {
+			all[cl.server] = map[string]messages.ListsSnapshot{}
 		}
-		one := all[sh.server][sh.method]
+		one := all[cl.server][cl.method]
 		one.Lists++
-		one.Scopes += len(sh.scopes)
-		one.Items = max(one.Items, sh.shared.Items)
-		if sh.stale(now) {
+		one.Scopes += len(cl.scopes)
+		one.Items = max(one.Items, cl.shared.Items)
+		if cl.stale(now) {
 			one.Stale++
 		}
-		if one.Oldest.IsZero() || sh.shared.At.Before(one.Oldest) {
-			one.Oldest = sh.shared.At
+		if one.Oldest.IsZero() || cl.shared.At.Before(one.Oldest) {
+			one.Oldest = cl.shared.At
 		}
-		all[sh.server][sh.method] = one
+		all[cl.server][cl.method] = one
 	}
 	return all
 }

@@ -18,7 +18,7 @@ func TestOneListServesAllScopesOfAClass(t *testing.T) {
 	for range 3 {
 		for _, k := range w.keys {
 			if k.class == first.class {
-				require.Equal(t, w.running[0].listing, w.ask(k).Wait)
+				require.Equal(t, w.running[0].fetch, w.ask(k).Wait)
 			}
 		}
 	}
@@ -207,7 +207,7 @@ func TestSessionThatChangesItsClassLeavesTheOthers(t *testing.T) {
 	w := newWorld(t, 0)
 	k := w.keys[0]
 	w.settle(k)
-	before := w.catalogue.shelfOf(k.Key, k.class, method)
+	before := w.catalogue.classListOf(k.Key, k.class, method)
 	require.Equal(t, 1, before.backers().Count)
 	k.class = "other"
 	require.Equal(t, k.Key, w.ask(k).Run.On)
@@ -222,11 +222,11 @@ func TestForgottenListsAreListedAgain(t *testing.T) {
 	require.NotNil(t, w.ask(w.keys[2]).List)
 	w.catalogue.Forget("s")
 	require.NotNil(t, w.ask(w.keys[2]).Run)
-	for i := range maxShelves + 10 {
+	for i := range maxLists + 10 {
 		w.catalogue.Ask(Question{Key: messages.Key{Server: "s", Scope: fmt.Sprint(i)}, Method: method, Class: fmt.Sprint(i)}, w.now)
 	}
-	require.Len(t, w.catalogue.shelves, maxShelves)
-	require.Equal(t, maxShelves, w.catalogue.recent.Count)
+	require.Len(t, w.catalogue.lists, maxLists)
+	require.Equal(t, maxLists, w.catalogue.recent.Count)
 }
 
 // TestScopesThatAreCountedAreBounded has very many scopes ask, of one class and of many.
@@ -236,8 +236,8 @@ func TestScopesThatAreCountedAreBounded(t *testing.T) {
 		c.Ask(Question{Key: messages.Key{Server: server, Scope: fmt.Sprint(scope)}, Class: class, Method: method}, now)
 	}
 	names := func() (n int) {
-		for _, sh := range c.shelves {
-			n += len(sh.scopes)
+		for _, cl := range c.lists {
+			n += len(cl.scopes)
 		}
 		return n
 	}
@@ -250,10 +250,10 @@ func TestScopesThatAreCountedAreBounded(t *testing.T) {
 		ask("s", fmt.Sprint(i%100), i)
 	}
 	require.Equal(t, maxScopes, names())
-	for i := range 2 * maxShelves { // the shelves before are forgotten
+	for i := range 2 * maxLists { // the lists before are forgotten
 		ask("s", fmt.Sprint("other ", i), i)
 	}
-	require.LessOrEqual(t, names(), maxShelves)
+	require.LessOrEqual(t, names(), maxLists)
 	c.Forget("s")
 	ask("t", "one", 1)
 	require.Equal(t, 1, names())

@@ -56,7 +56,7 @@ type seen struct {
 
 // run is a listing under way.
 type run struct {
-	listing *Listing
+	fetch   *Fetch
 	on      *key
 	list    *List    // what the server has answered, or nil
 	session *Session // that has answered
@@ -202,17 +202,17 @@ func (w *world) ask(k *key) Answer {
 		require.True(w.t, on == k || on.open, "listing opens no session of another scope")
 		require.Equal(w.t, k.class, on.class)
 		require.False(w.t, on.open && slices.ContainsFunc(w.running, func(r *run) bool {
-			return r.on == on && r.opened == on.opened && r.listing.shelf == a.Run.shelf && !r.listing.separated
+			return r.on == on && r.opened == on.opened && r.fetch.classList == a.Run.classList && !r.fetch.separated
 		}), "a session lists once at a time")
 		if on != k && !w.idle {
-			require.NotZero(w.t, w.catalogue.shelfOf(k.Key, k.class, method).backers().Count, "a busy session lists only again what it has listed")
+			require.NotZero(w.t, w.catalogue.classListOf(k.Key, k.class, method).backers().Count, "a busy session lists only again what it has listed")
 		}
-		w.running = append(w.running, &run{listing: a.Run, on: on, opened: on.opened})
+		w.running = append(w.running, &run{fetch: a.Run, on: on, opened: on.opened})
 	case a.List != nil:
 		w.check(k, a)
 	default:
 		require.NotNil(w.t, a.Wait)
-		require.True(w.t, slices.ContainsFunc(w.running, func(r *run) bool { return r.listing == a.Wait }), "who waits waits for a listing")
+		require.True(w.t, slices.ContainsFunc(w.running, func(r *run) bool { return r.fetch == a.Wait }), "who waits waits for a listing")
 		require.True(w.t, !k.open || a.Wait.On == k.Key, "who has a session waits for no other")
 	}
 	return a
@@ -232,7 +232,7 @@ func (w *world) check(k *key, a Answer) {
 	if a.List.Private {
 		require.Equal(w.t, k.Scope, a.List.Receipt.Key.Scope, "a private list is for its scope only")
 	}
-	if by := w.catalogue.shelfOf(k.Key, k.class, method).backers().First(); a.Shared && !a.Stale && by != nil {
+	if by := w.catalogue.classListOf(k.Key, k.class, method).backers().First(); a.Shared && !a.Stale && by != nil {
 		require.GreaterOrEqual(w.t, w.answered[by.list], w.announced[w.audience(k)], "a list that is not marked is of the time after the last change")
 	}
 	if !k.open {
@@ -262,19 +262,19 @@ func (w *world) answer(r *run) {
 // finish reports the end of a listing. It may have failed, because its session was closed.
 func (w *world) finish(r *run, fails bool) {
 	w.running = slices.DeleteFunc(w.running, func(other *run) bool { return other == r })
-	sh := r.listing.shelf
-	before, held := sh.shared, sh.shared != nil && !sh.stale(w.now)
+	cl := r.fetch.classList
+	before, held := cl.shared, cl.shared != nil && !cl.stale(w.now)
 	if fails || r.list == nil {
-		w.catalogue.Listed(r.listing, nil, nil, &messages.Failure{Code: messages.CodeClosed}, w.now)
+		w.catalogue.Fetched(r.fetch, nil, nil, &messages.Failure{Code: messages.CodeClosed}, w.now)
 	} else {
 		of := r.on.session
 		if r.session != of || !r.on.open {
 			of = nil // of another generation; a connection that was lost may keep it
 		}
-		w.catalogue.Listed(r.listing, of, r.list, nil, w.now)
+		w.catalogue.Fetched(r.fetch, of, r.list, nil, w.now)
 	}
-	<-r.listing.Done
-	if held && sh.shared != nil && sh.shared.Digest != before.Digest {
+	<-r.fetch.Done
+	if held && cl.shared != nil && cl.shared.Digest != before.Digest {
 		require.Greater(w.t, w.count(r.list.Digest), 1, "what one session lists replaces no list that is not stale")
 	}
 }
@@ -364,7 +364,7 @@ func (w *world) agree() {
 		if len(all) < 2 || len(slices.Compact(all)) > 1 {
 			continue
 		}
-		if shared := w.catalogue.shelfOf(k.Key, k.class, method).shared; shared != nil {
+		if shared := w.catalogue.classListOf(k.Key, k.class, method).shared; shared != nil {
 			require.Equal(w.t, all[0], shared.Digest, "two sessions that list the same replace the list")
 		}
 	}

@@ -233,9 +233,9 @@ func (c *Command) Concerns(key messages.Key, has bool) bool {
 // CleanUp returns the leftovers of a key that are to be closed for a close command now. ok is false if there is nothing to be
 // done, and leave is true if the MCP session in the store is to be left. If another member of the cluster owns the key, it may
 // have resumed them from the store: they are kept, unless none of them can be resumed.
-func (b *Book) CleanUp(c *Command, key messages.Key, owned bool) (left []contract.Leftover, leave, ok bool) {
+func (b *Book) CleanUp(c *Command, key messages.Key, isOurs bool) (left []contract.Leftover, leave, ok bool) {
 	left = c.leftovers[key]
-	foreign := !c.How.Moves && !owned
+	foreign := !c.How.Moves && !isOurs
 	if foreign && (len(left) == 0 || slices.ContainsFunc(left, contract.Leftover.IsResumable)) {
 		b.keep(c, key)
 		return nil, false, false

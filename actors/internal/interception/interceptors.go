@@ -21,7 +21,7 @@ import (
 )
 
 // Interceptors runs each operation through the interceptors, if there are any, and questions to the catalogue through the
-// innermost one, the lister. It gives the calls that they pass on to the registry.
+// innermost one, the asker. It gives the calls that they pass on to the registry.
 //
 //	operation ──▶ interceptors ──passedOn──▶ registry ──▶ session
 //	reply     ◀── interceptors ◀──reply───────────────────┘
@@ -32,7 +32,7 @@ import (
 type Interceptors struct {
 	With
 	run      actors.Runner // the interceptors, around list
-	list     actors.Runner // the lister, around the Runner that passes operations on
+	list     actors.Runner // the asker, around the Runner that passes operations on
 	all      operations
 	unpassed int                 // operations that were not passed on
 	stop     alarm.Entry[func()] // when the registry stops, and has waited long enough
@@ -64,13 +64,13 @@ func New(with With) *Interceptors {
 	return f
 }
 
-// Start makes the Runner of the interceptors, around the lister. If one of them panics, no operation
+// Start makes the Runner of the interceptors, around the asker. If one of them panics, no operation
 // passes.
-func (f *Interceptors) Start(system *actor.ActorSystem, lister func(next actors.Runner) actors.Runner) {
+func (f *Interceptors) Start(system *actor.ActorSystem, asker func(next actors.Runner) actors.Runner) {
 	f.run = func(context.Context, messages.Operation) (messages.Result, error) {
 		return nil, errors.New("an interceptor panicked when the supervisor started")
 	}
-	f.list = lister(passOn(system, f.Mailbox))
+	f.list = asker(passOn(system, f.Mailbox))
 	f.run = chain(f.Cfg.Interceptors, f.list)
 }
 

@@ -20,7 +20,7 @@ import (
 )
 
 // Lists answers operations from the catalogue, and tells it what becomes of sessions. Only the registry uses it; the Runners that
-// [Lists.Lister] returns run elsewhere.
+// [Lists.Asker] returns run elsewhere.
 type Lists struct {
 	With
 	Catalogue *catalogue.Catalogue
@@ -40,28 +40,28 @@ type With struct {
 // New returns lists, of which none is known.
 func New(with With) *Lists { return &Lists{with, catalogue.New()} }
 
-// Lister returns the innermost interceptor, around the Runner that passes operations on.
-func (l *Lists) Lister(next actors.Runner) actors.Runner { return lister{l.Cfg, l.Mailbox, next}.run }
+// Asker returns the innermost interceptor, around the Runner that passes operations on.
+func (l *Lists) Asker(next actors.Runner) actors.Runner { return asker{l.Cfg, l.Mailbox, next}.run }
 
-// Receive handles a message of a lister. It reports whether it was one.
+// Receive handles a message of an asker. It reports whether it was one.
 func (l *Lists) Receive(msg any) bool {
 	switch msg := msg.(type) {
 	case *listAsked:
 		l.onAsked(msg)
-	case *listReturned:
-		l.onReturned(msg)
+	case *listFetched:
+		l.onFetched(msg)
 	default:
 		return false
 	}
 	return true
 }
 
-// Unread answers a message of a lister that the registry has not read before it stopped. It reports whether it was one.
+// Unread answers a message of an asker that the registry has not read before it stopped. It reports whether it was one.
 func (l *Lists) Unread(msg any) bool {
 	switch msg := msg.(type) {
 	case *listAsked:
 		msg.reply <- listAnswer{}
-	case *listReturned:
+	case *listFetched:
 	default:
 		return false
 	}
@@ -131,31 +131,31 @@ func (l *Lists) ClassOf(srv *table.Server, reg *table.Registration, key messages
 	return srv.Class
 }
 
-// onReturned notes the end of a listing.
-func (l *Lists) onReturned(msg *listReturned) {
+// onFetched notes the end of a fetch.
+func (l *Lists) onFetched(msg *listFetched) {
 	var of *catalogue.Session
-	if reg := l.Table.Current(msg.listing.On); reg != nil && reg.Generation == msg.generation {
+	if reg := l.Table.Current(msg.fetch.On); reg != nil && reg.Generation == msg.generation {
 		of = &reg.Lists.Catalogue
 	}
-	replaced, unsaved := l.Catalogue.Listed(msg.listing, of, msg.list, msg.failure, time.Now())
+	replaced, unsaved := l.Catalogue.Fetched(msg.fetch, of, msg.list, msg.failure, time.Now())
 	if unsaved {
-		l.save(msg.listing, msg.list)
+		l.save(msg.fetch, msg.list)
 	}
 	if replaced {
-		stamp := messages.Stamp{Key: messages.Key{Server: msg.listing.On.Server}, Time: time.Now(), Supervisor: l.Cfg.Name}
-		l.Reports.Publish(&messages.CatalogueChanged{Stamp: stamp, Method: msg.listing.Method()})
+		stamp := messages.Stamp{Key: messages.Key{Server: msg.fetch.On.Server}, Time: time.Now(), Supervisor: l.Cfg.Name}
+		l.Reports.Publish(&messages.CatalogueChanged{Stamp: stamp, Method: msg.fetch.Method()})
 	}
 }
 
 // Changed notes that a server announces other lists.
 func (l *Lists) Changed(reg *table.Registration, n messages.Notification) {
-	for _, method := range listedBy(n) {
+	for _, method := range listsOf(n) {
 		l.Catalogue.Changed(&reg.Lists.Catalogue, l.ClassOf(reg.Server, reg, reg.Key), method)
 	}
 }
 
-// listedBy returns the methods of the lists that a notification is about.
-func listedBy(n messages.Notification) []string {
+// listsOf returns the methods of the lists that a notification is about.
+func listsOf(n messages.Notification) []string {
 	switch n.(type) {
 	case *messages.ToolsChanged:
 		return []string{"tools/list"}
@@ -200,7 +200,7 @@ func (l *Lists) RootsSet(reg *table.Registration) {
 }
 
 // save saves a list that scopes share.
-func (l *Lists) save(of *catalogue.Listing, list *catalogue.List) {
+func (l *Lists) save(of *catalogue.Fetch, list *catalogue.List) {
 	if l.Cfg.Store == nil || l.Table.Stopping {
 		return
 	}

@@ -22,7 +22,7 @@ const MaxUnowned = 1 << 16
 type Book struct {
 	decided  []Decision                // and not yet returned
 	bindings map[string]*messages.Bind // by scope
-	all      map[name]*owner
+	all      map[name]*holder
 	unowned  int          // bindings without an owner
 	orphans  []*heldScope // those of unowned whose holder has terminated, the oldest first
 }
@@ -41,9 +41,9 @@ type name struct{ address, id string }
 // nameOf returns the name of the actor of a PID.
 func nameOf(pid *actor.PID) name { return name{pid.Address, pid.Id} }
 
-// owner is an actor that scopes or calls belong to, or that is the handler or the subscriber of scopes without
+// holder is an actor that scopes or calls belong to, or that is the handler or the subscriber of scopes without
 // an owner. It is watched once, for as long as there are any.
-type owner struct {
+type holder struct {
 	pid    *actor.PID
 	scopes map[string]*heldScope    // whose bindings end with it
 	order  ring.Ring[*heldScope]    // the same, in the order in which they were bound, without those that were ended
@@ -68,7 +68,7 @@ type Call struct {
 
 // New returns a book without any binding.
 func New() *Book {
-	return &Book{bindings: map[string]*messages.Bind{}, all: map[name]*owner{}}
+	return &Book{bindings: map[string]*messages.Bind{}, all: map[name]*holder{}}
 }
 
 // Decided returns what was decided since it was last asked, in order.
@@ -110,7 +110,7 @@ func (b *Book) Bind(scope string, cmd *messages.Bind, capabilities *mcp.ClientCa
 	}
 	holder := holderOf(cmd)
 	if holder != nil {
-		b.owner(holder).hold(&heldScope{scope: scope, owned: cmd.Owner != nil, bind: cmd})
+		b.holder(holder).hold(&heldScope{scope: scope, owned: cmd.Owner != nil, bind: cmd})
 	}
 	b.unbind(scope, holder)
 	if holder != nil {
@@ -179,14 +179,14 @@ func (b *Book) forgetOrphan() bool {
 }
 
 // hold notes that the binding of a scope ends with the actor.
-func (o *owner) hold(held *heldScope) {
+func (o *holder) hold(held *heldScope) {
 	o.release(held.scope)
 	o.scopes[held.scope] = held
 	o.order.Push(&held.node, held)
 }
 
 // release notes that the binding of a scope does not end with the actor.
-func (o *owner) release(scope string) {
+func (o *holder) release(scope string) {
 	if held := o.scopes[scope]; held != nil {
 		o.order.Remove(&held.node)
 		delete(o.scopes, scope)
@@ -194,16 +194,16 @@ func (o *owner) release(scope string) {
 }
 
 // owns reports whether a scope belongs to the actor.
-func (o *owner) owns(scope string) bool {
+func (o *holder) owns(scope string) bool {
 	held := o.scopes[scope]
 	return held != nil && held.owned
 }
 
-// owner returns an owner, which is watched from now on.
-func (b *Book) owner(pid *actor.PID) *owner {
+// holder returns a holder, which is watched from now on.
+func (b *Book) holder(pid *actor.PID) *holder {
 	o := b.all[nameOf(pid)]
 	if o == nil {
-		o = &owner{pid: pid, scopes: map[string]*heldScope{}, calls: map[*contract.Call]*Call{}}
+		o = &holder{pid: pid, scopes: map[string]*heldScope{}, calls: map[*contract.Call]*Call{}}
 		b.all[nameOf(pid)] = o
 		b.decide(Decision{Watch: pid})
 	}
@@ -211,7 +211,7 @@ func (b *Book) owner(pid *actor.PID) *owner {
 }
 
 // free ends the watching of an owner that nothing belongs to any longer.
-func (b *Book) free(o *owner) {
+func (b *Book) free(o *holder) {
 	if len(o.scopes)+len(o.calls) == 0 {
 		delete(b.all, nameOf(o.pid))
 		b.decide(Decision{Unwatch: o.pid})
@@ -235,7 +235,7 @@ func (b *Book) Accepted(k *contract.Call, cancel func()) {
 	if pid == nil {
 		return
 	}
-	o := b.owner(pid)
+	o := b.holder(pid)
 	o.forget(k)
 	owned := &Call{Call: k, Cancel: cancel}
 	o.calls[k] = owned
@@ -255,7 +255,7 @@ func (b *Book) Answered(k *contract.Call) {
 }
 
 // forget notes that a call does not belong to the owner any more. It reports whether it did.
-func (o *owner) forget(k *contract.Call) bool {
+func (o *holder) forget(k *contract.Call) bool {
 	owned := o.calls[k]
 	if owned == nil {
 		return false

@@ -10,7 +10,7 @@ import (
 )
 
 // End is the end of an owner: its calls are cancelled, then its scopes are closed.
-type End struct{ of *owner }
+type End struct{ of *holder }
 
 // Terminated notes that an actor has terminated. It returns the end of what belongs to it, or nil if nothing does.
 func (b *Book) Terminated(who *actor.PID) *End {

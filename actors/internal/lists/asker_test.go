@@ -22,11 +22,11 @@ func (b inbox) InvokeUserMessage(msg any) { b <- msg }
 func (inbox) InvokeSystemMessage(any)     {}
 func (inbox) EscalateFailure(_, _ any)    {}
 
-// askForList has a lister ask the registry for a list. The operations that it passes on fail.
+// askForList lets an asker ask the registry for a list. The operations that it passes on fail.
 func askForList(ctx context.Context) (reads inbox, asked *listAsked) {
 	reads, box := make(inbox, 1), new(mailbox.Mailbox)
 	box.RegisterHandlers(reads, actor.NewDefaultDispatcher(1))
-	l := lister{&contract.Config{}, box, func(_ context.Context, op messages.Operation) (messages.Result, error) {
+	l := asker{&contract.Config{}, box, func(_ context.Context, op messages.Operation) (messages.Result, error) {
 		return nil, messages.NewFailure(op, messages.CodeCancelled, "")
 	}}
 	go l.run(ctx, &messages.ListTools{Header: messages.To("s", "a"), Shared: true})
@@ -43,8 +43,8 @@ func TestTheFetchingOfAListEndsAlsoIfItsCallerHasGone(t *testing.T) {
 		a := catalogue.New().Ask(catalogue.Question{Key: asked.key, Method: asked.method, Class: "all"}, time.Now())
 		require.NotNil(t, a.Run)
 		asked.reply <- listAnswer{Answer: a}
-		returned := (<-reads).(*listReturned)
-		require.Same(t, a.Run, returned.listing)
+		returned := (<-reads).(*listFetched)
+		require.Same(t, a.Run, returned.fetch)
 		require.NotNil(t, returned.failure)
 	})
 }
@@ -55,7 +55,7 @@ func TestACallerThatGivesUpDoesNotCancelTheListOfOthers(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			reads, asked := askForList(ctx)
-			other := &catalogue.Listing{On: asked.key, Done: make(chan struct{}), Failure: &messages.Failure{Code: code}}
+			other := &catalogue.Fetch{On: asked.key, Done: make(chan struct{}), Failure: &messages.Failure{Code: code}}
 			close(other.Done)
 			asked.reply <- listAnswer{Answer: catalogue.Answer{Wait: other}}
 			again := (<-reads).(*listAsked)

@@ -17,9 +17,9 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// lister is the innermost interceptor. It answers questions to the catalogue, and passes everything else on. It runs
+// asker is the innermost interceptor. It answers questions to the catalogue, and passes everything else on. It runs
 // in the goroutine of the operation, so that whoever waits for a list has a deadline and can be cancelled.
-type lister struct {
+type asker struct {
 	cfg     *contract.Config
 	mailbox *mailbox.Mailbox // of the registry
 	next    actors.Runner
@@ -41,9 +41,9 @@ type (
 		declared string         // see [mcpbridge.Declared], if the scope declares capabilities
 		reply    chan<- listAnswer
 	}
-	// listReturned brings the end of a listing.
-	listReturned struct {
-		listing    *catalogue.Listing
+	// listFetched brings the end of a fetch.
+	listFetched struct {
+		fetch      *catalogue.Fetch
 		generation uint64 // of the session that was listed on
 		list       *catalogue.List
 		failure    *messages.Failure
@@ -54,7 +54,7 @@ type (
 func (m *listAsked) About() string { return m.key.String() + " " + m.method + " " + m.class }
 
 // About says what was listed.
-func (m *listReturned) About() string { return m.listing.On.String() + " " + m.listing.Method() }
+func (m *listFetched) About() string { return m.fetch.On.String() + " " + m.fetch.Method() }
 
 // listAnswer is the answer to a listAsked. It is zero if the registry does not take the operation.
 type listAnswer struct {
@@ -73,7 +73,7 @@ type endpointDown struct {
 }
 
 // run answers an operation from the catalogue, or passes it on. It may block until ctx ends.
-func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result, error) {
+func (l asker) run(ctx context.Context, op messages.Operation) (messages.Result, error) {
 	asks, fresh := contract.AsksCatalogue(op)
 	if !asks {
 		return l.next(ctx, op)
@@ -117,7 +117,7 @@ func (l lister) run(ctx context.Context, op messages.Operation) (messages.Result
 }
 
 // late returns the failure of an operation whose list has not come in time.
-func (l lister) late(op messages.Operation, q listAsked) *messages.Failure {
+func (l asker) late(op messages.Operation, q listAsked) *messages.Failure {
 	q.late = true
 	down := l.ask(q).down
 	if down == nil {
@@ -135,26 +135,26 @@ func (d *endpointDown) failure(op messages.Operation) *messages.Failure {
 
 // ask asks the catalogue. It waits for the answer even if the context of the operation has ended: others may wait for a
 // list that the answer says to fetch.
-func (l lister) ask(q listAsked) listAnswer {
+func (l asker) ask(q listAsked) listAnswer {
 	reply := make(chan listAnswer, 1)
 	q.reply = reply
 	l.mailbox.PostUserMessage(&q)
 	return <-reply
 }
 
-// wait waits for the end of a listing of another, and returns its failure.
-func wait(ctx context.Context, listing *catalogue.Listing) *messages.Failure {
+// wait waits until another has fetched a list, and returns its failure.
+func wait(ctx context.Context, fetch *catalogue.Fetch) *messages.Failure {
 	select {
-	case <-listing.Done:
-		return listing.Failure
+	case <-fetch.Done:
+		return fetch.Failure
 	case <-ctx.Done():
 		return nil
 	}
 }
 
 // list lists on the session that the catalogue has named, unless another member has the list, and reports the outcome.
-func (l lister) list(ctx context.Context, op messages.Operation, a listAnswer) (messages.Result, error) {
-	report := &listReturned{listing: a.Run, failure: messages.NewFailure(op, messages.CodeInternal, "the listing panicked")}
+func (l asker) list(ctx context.Context, op messages.Operation, a listAnswer) (messages.Result, error) {
+	report := &listFetched{fetch: a.Run, failure: messages.NewFailure(op, messages.CodeInternal, "the fetch panicked")}
 	defer func() { l.mailbox.PostUserMessage(report) }()
 	h := *op.Head()
 	h.Key = a.Run.On
@@ -169,7 +169,7 @@ func (l lister) list(ctx context.Context, op messages.Operation, a listAnswer) (
 }
 
 // fetch asks the member that has the list, if that is another one, or else the server.
-func (l lister) fetch(ctx context.Context, op messages.Operation, a listAnswer) (messages.Result, error) {
+func (l asker) fetch(ctx context.Context, op messages.Operation, a listAnswer) (messages.Result, error) {
 	if a.ask {
 		result, err := l.next(interception.AskForList(ctx, a.Run.ListKey()), op)
 		if err == nil || isOfServer(failureOf(op, err).Code) {
@@ -188,14 +188,14 @@ func failureOf(op messages.Operation, err error) (f *messages.Failure) {
 }
 
 // remember takes a list from the store, if there is one.
-func (l lister) remember(listing *catalogue.Listing) bool {
-	record := contract.KeyStore{Cfg: l.cfg, Key: listing.ListKey()}.Load()
+func (l asker) remember(fetch *catalogue.Fetch) bool {
+	record := contract.KeyStore{Cfg: l.cfg, Key: fetch.ListKey()}.Load()
 	if record == nil || len(record.List) == 0 {
 		return false
 	}
-	list := catalogue.Decode(listing.Method(), record.List)
+	list := catalogue.Decode(fetch.Method(), record.List)
 	if list != nil {
-		l.mailbox.PostUserMessage(&listReturned{listing: listing, list: list})
+		l.mailbox.PostUserMessage(&listFetched{fetch: fetch, list: list})
 	}
 	return list != nil
 }
@@ -207,12 +207,12 @@ func copyOf(list *catalogue.List, a listAnswer) messages.Result {
 	})
 }
 
-// isOfCaller reports whether the failure of a listing is that of its caller alone.
+// isOfCaller reports whether the failure of a fetch is that of its caller alone.
 func isOfCaller(code messages.Code) bool {
 	return code == messages.CodeCancelled || code == messages.CodeDeadline
 }
 
-// isOfServer reports whether the failure of a listing for one scope is that for all of its class.
+// isOfServer reports whether the failure of a fetch for one scope is that of all scopes of its class.
 func isOfServer(code messages.Code) bool {
 	return slices.Contains([]messages.Code{
 		messages.CodeUnavailable, messages.CodeUnauthorized, messages.CodeServerError, messages.CodeProtocol, messages.CodeRateLimited, messages.CodeInvalid,

@@ -2,7 +2,6 @@ package registry
 
 import (
 	"cmp"
-	"runtime/debug"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -53,22 +52,4 @@ func props(cfg contract.Config) *actor.Props {
 	return actor.PropsFromProducer(func() actor.Actor {
 		return newRegistry(&cfg, m)
 	}, cfg.RunsOn(m)...)
-}
-
-// tenantOf returns the function that names the tenant of a key, or nil without tenants. It recovers from a panic of the
-// function of the user: all keys for which that panics are one tenant.
-func tenantOf(cfg *contract.Config) func(messages.Key) string {
-	if cfg.Tenant == nil {
-		return nil
-	}
-	return func(key messages.Key) (name string) {
-		defer func() {
-			if reason := recover(); reason != nil {
-				contract.About(cfg.Logger.Error(), key, 0).
-					Interface("reason", reason).Bytes("stack", debug.Stack()).Msg("function Tenant panicked")
-				name = "?"
-			}
-		}()
-		return cfg.Tenant(key)
-	}
 }

@@ -222,7 +222,7 @@ func (m *model) place(reg *Registration) []string {
 // Whatever becomes of sessions, the table knows what a naive model knows, and a cursor visits each session that there was
 // when it was made, and is there yet, once.
 func TestTableKnowsWhatANaiveModelKnows(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(10) {
 		m := &model{Rand: rand.New(rand.NewPCG(seed, 0)), T: t, generations: map[messages.Key]uint64{}}
 		m.table = New(Config{Tenant: func(key messages.Key) string { return key.Scope }, MaxSessionsPerTenant: 3})
 		for i := range 3 {

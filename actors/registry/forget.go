@@ -9,7 +9,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// onForget forgets what is known of a server, and of its sessions in steps.
+// onForget forgets what is known of a server, and then, in steps, what is known of its sessions.
 func (r *registry) onForget(cmd *messages.Forget, from *actor.PID) {
 	r.cfg.Logger.Info().Str("server", cmd.Server).Msg("server forgotten")
 	if r.cfg.Forget != nil {

@@ -27,8 +27,7 @@ func (r *registry) onUnknown(msg any, from *actor.PID) {
 	r.respond(from, messages.NewFailure(nil, messages.CodeInvalid, protocol.NotCommand(msg)))
 }
 
-// isForeign reports whether a command is none of package messages, and handles it as an unknown message
-// then.
+// isForeign reports whether a command is not one of package messages. It handles such a command as an unknown message.
 func (r *registry) isForeign(cmd messages.Command, from *actor.PID) bool {
 	foreign := protocol.IsForeign(cmd)
 	if foreign {

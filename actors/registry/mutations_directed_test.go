@@ -122,7 +122,7 @@ var directedMutations = []directedMutation{
 		{"actors/internal/inspection/book.go", "n := min(contract.WalkStep, len(i.regs))", "n := max(0*contract.WalkStep, len(i.regs))"},
 	}}},
 	{9, "./tests", "TestReloadTouchesOnlyWhatChanged", mutation{"a reload changes all servers", []change{
-		{"actors/internal/servers/servers.go", "		case before.Same(&srv):", "		case before.Same(&srv) && srv.Name == \"\":"},
+		{"actors/internal/servers/servers.go", "if before != nil && before.Same(&srv) {", "if before != nil && before.Same(&srv) && srv.Name == \"\" {"},
 	}}},
 	{9, "./mcpbridge/internal/bridge", "TestIDsOfAConnectionAreUsedByNoOther", mutation{"all connections begin with the same request id", []change{
 		{"mcpbridge/internal/rpc/ids.go", "		b.from = idsNext.Add(uint64(b.size)) - uint64(b.size)", "		b.from = idsNext.Load()"},
@@ -165,7 +165,7 @@ var directedMutations = []directedMutation{
 	}}},
 	{11, "./tests", "TestFloodOnOneSessionIsBounded", plantedBug("one call more than MaxInFlight runs")},
 	{11, "./tests", "TestFloodOfNotificationsIsBounded", mutation{"the events of one session take the whole queue", []change{
-		{"actors/registry/events.go", "	r.cfg.Events.PutOf(msg.Of, contract.MaxQueuedNotifications, msg.Note)\n", "	r.cfg.Events.Put(msg.Note)\n"},
+		{"actors/registry/notifications.go", "	r.cfg.Events.PutOf(msg.Of, contract.MaxQueuedNotifications, msg.Note)\n", "	r.cfg.Events.Put(msg.Note)\n"},
 	}}},
 	{12, "./tests", "TestNoTokenIsLogged", mutation{"what servers say is not redacted", []change{
 		{"mcpbridge/internal/redact/text.go", "blackOut(visible.Line(strings.ToValidUTF8(text, \"�\")), secrets))", "visible.Line(strings.ToValidUTF8(text, \"�\")))"},

@@ -80,7 +80,7 @@ func (r *registry) onOwnerTerminated(who *actor.PID) {
 	}})
 }
 
-// ownerEnds publishes the end of an owner, and lets the command that closes its scopes end.
+// ownerEnds publishes that an owner has terminated, and proceeds with the command that closes its scopes.
 func (r *registry) ownerEnds(end *ownerEnd) {
 	if len(end.event.Scopes) > 0 || end.event.Cancelled > 0 {
 		r.jobs.Await(func() (then func()) {

@@ -241,7 +241,7 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 	}
 }
 
-// respond replies to whom a message is from, unless that is nobody.
+// respond sends the reply to a command, unless that had no sender.
 func (r *registry) respond(to *actor.PID, reply messages.Reply) {
 	if f, ok := reply.(*messages.Failure); ok {
 		f.Supervisor = r.cfg.Name

@@ -38,8 +38,8 @@ func (c *Catalogue) join(s *Session, of audience) {
 func (c *Catalogue) leave(s *Session) { c.open.Remove(s.of, &s.node) }
 
 // Separate notes that a scope has set what servers may list by. What its sessions have listed is of the time before:
-// they list again, and for no other scope until they are of its class again. A listing of the scope that is under way
-// may be of the time before or after: nobody gets it.
+// they list again, and for no other scope until they are of its class again. A fetch of the scope that is under way
+// may be of the time before or after: nobody gets its list.
 func (c *Catalogue) Separate(now time.Time, scope string, sessions ...*Session) {
 	for _, s := range sessions {
 		c.leave(s)
@@ -66,8 +66,8 @@ func (c *Catalogue) Closed(s *Session, now time.Time) {
 	s.lists = nil
 }
 
-// first begins a listing for a key without a session: on one of its audience that is open and idle, or else on the one
-// that the listing opens.
+// first begins a fetch for a key without a session: on an open and idle session of its audience, or else on the session
+// that is opened for it.
 func (c *Catalogue) first(cl *classList, q Question) Answer {
 	if by := c.idle(cl, q); by != nil {
 		if h := by.heldOf(cl.method, cl); h != nil && h.fetch != nil {

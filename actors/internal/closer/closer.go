@@ -205,16 +205,16 @@ func (c *Closer) Apply(key messages.Key) {
 	}
 }
 
-// SessionClosed continues the close commands that waited for the end of a session actor: how many MCP sessions it has closed, and
-// which it has left.
+// SessionClosed proceeds with the close commands that have waited for the end of a session actor, which has closed a number of MCP
+// sessions, and could not close others.
 func (c *Closer) SessionClosed(reg *table.Registration, sessions int, left []contract.Leftover) {
 	for _, closes := range c.Book.Closed(reg, sessions, left) {
 		c.proceed(closes)
 	}
 }
 
-// CloseRecord closes the MCP session that the store has of a key, whose session was closed or restarted before it could
-// resume it.
+// CloseRecord closes the MCP session that the store has of a key, if the session actor has ended before it could resume that: it was
+// closed or restarted.
 func (c *Closer) CloseRecord(reg *table.Registration) {
 	if c.Cfg.Store == nil || reg.WasOpen || reg.Cleanup || reg.DrainedBy.Leave {
 		return

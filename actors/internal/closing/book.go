@@ -22,7 +22,7 @@ const (
 	// MaxOfScope is how many close commands without a reply there may be of one scope, and how many that
 	// concern no particular scope: a call looks at those that may concern its key.
 	MaxOfScope = 1 << 10
-	// maxCleanups is how many keys of one close command have their leftovers closed at once.
+	// maxCleanups is for how many keys of one close command leftovers are closed at once.
 	maxCleanups = 16
 )
 
@@ -194,8 +194,9 @@ func (c *Command) left(key messages.Key, reason string) {
 	c.Reply.Left = append(c.Reply.Left, messages.Left{Key: key, Reason: reason})
 }
 
-// Next returns the next key of a close command that may have something left open, once all of its sessions were told to
-// drain, and whether that is to be closed. has reports whether a key has sessions: they close what the store has of it.
+// Next returns the next key of a close command that may have something left open, and whether that is to be closed for the
+// command. more is false if there is none, or none yet: first, all sessions are told to drain. has reports whether a key has
+// sessions, which close what the store has of it.
 func (b *Book) Next(c *Command, has func(messages.Key) bool) (key messages.Key, closes, more bool) {
 	if c.replied || c.drains() || c.cleanups >= maxCleanups {
 		return key, false, false
@@ -231,8 +232,8 @@ func (c *Command) Concerns(key messages.Key, has bool) bool {
 }
 
 // CleanUp returns the leftovers of a key that are to be closed for a close command now. ok is false if there is nothing to be
-// done, and leave is true if the MCP session in the store is to be left. If another member of the cluster owns the key, it may
-// have resumed them from the store: they are kept, unless none of them can be resumed.
+// done, and leave is true if the MCP session in the store is to be left. If the key is not ours, the member of the cluster that owns it
+// may have resumed them from the store: they are kept, unless none of them can be resumed.
 func (b *Book) CleanUp(c *Command, key messages.Key, isOurs bool) (left []contract.Leftover, leave, ok bool) {
 	left = c.leftovers[key]
 	foreign := !c.How.Moves && !isOurs
@@ -274,7 +275,7 @@ func (b *Book) End(c *Command) bool {
 	return true
 }
 
-// GiveUp lets a close command wait for nothing any longer, so that End ends it. Leftovers whose closing has not begun are kept
+// GiveUp makes a close command stop waiting, so that End ends it. Leftovers whose closing has not begun are kept
 // for the next command. It returns the sessions that are still closing.
 func (b *Book) GiveUp(c *Command) (closing []*table.Registration) {
 	for reg := range c.waiting {

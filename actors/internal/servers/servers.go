@@ -58,17 +58,17 @@ func (s *Servers) Next(configured []mcpbridge.Server, classes map[string]string)
 	next := make(table.Servers, len(configured))
 	for _, srv := range configured {
 		before := s.table.Servers[srv.Name]
-		switch {
-		case before == nil:
-			next[srv.Name] = s.Add(srv, classes[srv.Name])
-			s.cfg.Logger.Info().Str("server", srv.Name).Msg("server added")
-		case before.Same(&srv):
+		if before != nil && before.Same(&srv) {
 			s.setLimits(before, srv.Limits)
 			next[srv.Name] = before
-		default:
-			next[srv.Name] = s.Add(srv, classes[srv.Name])
-			s.cfg.Logger.Info().Str("server", srv.Name).Msg("server changed")
+			continue
 		}
+		next[srv.Name] = s.Add(srv, classes[srv.Name])
+		change := "server changed"
+		if before == nil {
+			change = "server added"
+		}
+		s.cfg.Logger.Info().Str("server", srv.Name).Msg(change)
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.table.Servers)) {
 		if next[name] == nil {

@@ -189,9 +189,9 @@ func (reg *Registration) Snapshot(now time.Time) messages.SessionSnapshot {
 	return one
 }
 
-// CauseOf returns why a server is down, for the callers of the session, or of none if that is nil: as its
-// own dial has found it, if that was the same, or if it started a process, whose stderr is then
-// quoted; otherwise what all keys may see.
+// CauseOf returns why a server is down, as the callers of the session may know it. That is the error of its own dial, if that has
+// found the same, or has started a process, whose stderr the error quotes. Otherwise, or if the registration is nil, it is what all
+// keys may see.
 func (reg *Registration) CauseOf(ep *admission.Endpoint) *mcpbridge.Error {
 	if reg == nil || reg.Cause == nil || !reg.Cause.Dialing {
 		return ep.Cause

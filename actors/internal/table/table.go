@@ -65,8 +65,8 @@ func (e *Entry) Predecessor(reg *Registration) *Registration {
 	return e.Draining[0]
 }
 
-// ClosesRecord reports whether an older session of the key closes the MCP session of the record in
-// the store, or was to. One that was evicted before it was open leaves it to the next.
+// ClosesRecord reports whether an older session of the key closes the MCP session that the store has, or was told to. One that was
+// evicted before it was open leaves that to the next session.
 func (e *Entry) ClosesRecord() bool {
 	return slices.ContainsFunc(e.Draining, func(reg *Registration) bool {
 		how := reg.DrainedBy

@@ -30,42 +30,58 @@ func TestWhatIsReportedOfASession(t *testing.T) {
 	}{
 		{
 			func(r *Reports, reg *table.Registration) { r.Opened(reg, &contract.Opened{}) },
-			[]string{"SessionOpened"}, messages.Counters{Opened: 1}, []string{"SessionOpened"},
+			[]string{"SessionOpened"},
+			messages.Counters{Opened: 1},
+			[]string{"SessionOpened"},
 		},
 		{
 			func(r *Reports, reg *table.Registration) {
 				r.Opened(reg, &contract.Opened{Restarted: true, Expired: 2})
 			},
-			[]string{"SessionExpired", "SessionRestarted"}, messages.Counters{Expired: 1}, []string{"SessionExpired", "SessionRestarted"},
+			[]string{"SessionExpired", "SessionRestarted"},
+			messages.Counters{Expired: 1},
+			[]string{"SessionExpired", "SessionRestarted"},
 		},
 		{
 			func(r *Reports, reg *table.Registration) { r.Faulted(reg, fault(mcpbridge.Lost, false)) },
-			[]string{"SessionLost"}, messages.Counters{Lost: 1}, []string{"SessionLost"},
+			[]string{"SessionLost"},
+			messages.Counters{Lost: 1},
+			[]string{"SessionLost"},
 		},
 		{
 			func(r *Reports, reg *table.Registration) { r.Faulted(reg, fault(mcpbridge.Expired, false)) },
-			[]string{"SessionExpired"}, messages.Counters{Expired: 1}, []string{"SessionExpired"},
+			[]string{"SessionExpired"},
+			messages.Counters{Expired: 1},
+			[]string{"SessionExpired"},
 		},
 		{func(r *Reports, reg *table.Registration) { r.Faulted(reg, fault(mcpbridge.Lost, true)) }, nil, messages.Counters{}, nil},
 		{
 			func(r *Reports, reg *table.Registration) {
 				r.Decided(reg, fault(mcpbridge.Lost, true), actors.Directive{})
 			},
-			[]string{"SessionRestarting"}, messages.Counters{}, nil,
+			[]string{"SessionRestarting"},
+			messages.Counters{},
+			nil,
 		},
 		{
 			func(r *Reports, reg *table.Registration) {
 				r.Decided(reg, fault(mcpbridge.Lost, true), actors.Directive{GiveUp: true})
 			},
-			[]string{"SessionGaveUp"}, messages.Counters{GaveUp: 1}, []string{"SessionGaveUp"},
+			[]string{"SessionGaveUp"},
+			messages.Counters{GaveUp: 1},
+			[]string{"SessionGaveUp"},
 		},
 		{
 			func(r *Reports, reg *table.Registration) { r.Evicted(reg, messages.EvictIdle) },
-			[]string{"SessionEvicted"}, messages.Counters{Evicted: 1}, nil,
+			[]string{"SessionEvicted"},
+			messages.Counters{Evicted: 1},
+			nil,
 		},
 		{
 			func(r *Reports, reg *table.Registration) { r.Closed(reg, &contract.SessionClosed{}) },
-			[]string{"SessionClosed"}, messages.Counters{Closed: 1}, nil,
+			[]string{"SessionClosed"},
+			messages.Counters{Closed: 1},
+			nil,
 		},
 	} {
 		for _, open := range []bool{true, false} {

@@ -28,9 +28,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// registry is the actor that takes the commands, and the parent of all sessions. It
-// spawns one session for each key, and decides which sessions may dial, which are evicted
-// and what happens to those that failed.
+// registry is the actor that takes the commands, and the parent of all sessions. It gives each message to one of its parts:
+// those that decide are told what happens, and those that act carry out what they decide.
 //
 //	running ──Stop──▶ stopping ──last session closed──▶ stopped
 //

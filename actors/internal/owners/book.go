@@ -27,11 +27,11 @@ type Book struct {
 	orphans  []*heldScope // those of unowned whose holder has terminated, the oldest first
 }
 
-// Decision is one of what follows from what the book is told. All other fields are nil.
+// Decision is what follows from what the book was told. One of Watch, Unwatch and Unbound is set.
 type Decision struct {
-	Watch   *actor.PID     // the registry is to hear when the actor terminates
-	Unwatch *actor.PID     // or not any more
-	Unbound *messages.Bind // the binding that Scope had
+	Watch   *actor.PID     // is to be watched from now on
+	Unwatch *actor.PID     // or not any longer
+	Unbound *messages.Bind // the binding that Scope had until now
 	Scope   string
 }
 
@@ -199,7 +199,7 @@ func (o *holder) owns(scope string) bool {
 	return held != nil && held.owned
 }
 
-// holder returns a holder, which is watched from now on.
+// holder returns the holder with a PID, which is watched from now on.
 func (b *Book) holder(pid *actor.PID) *holder {
 	o := b.all[nameOf(pid)]
 	if o == nil {
@@ -210,7 +210,7 @@ func (b *Book) holder(pid *actor.PID) *holder {
 	return o
 }
 
-// free ends the watching of an owner that nothing belongs to any longer.
+// free ends the watching of a holder that nothing belongs to any longer.
 func (b *Book) free(o *holder) {
 	if len(o.scopes)+len(o.calls) == 0 {
 		delete(b.all, nameOf(o.pid))
@@ -218,7 +218,7 @@ func (b *Book) free(o *holder) {
 	}
 }
 
-// Clear forgets all, and ends the watching of all owners, because each watched actor keeps the PIDs of
+// Clear forgets all, and ends the watching of all holders, because each watched actor keeps the PIDs of
 // its watchers.
 func (b *Book) Clear() {
 	decided := b.decided

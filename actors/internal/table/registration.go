@@ -26,14 +26,14 @@ type Registration struct {
 	EndLife func()           // see contract.KeyStore
 	Server  *Server          // as it was configured when the session was spawned
 
-	admission.Session       // by the gate
-	faults.Faults           // by dialing
-	Dial                    // by dialing
-	Connection              // by the table
-	Use                     // by the table
-	position                // by the table
-	Orders                  // by sessions
-	Lists             Lists // by lists
+	admission.Session       // changed by the gate
+	faults.Faults           // changed by dialing
+	Dial                    // changed by dialing
+	Connection              // changed by the table
+	Use                     // changed by the table
+	position                // changed by the table
+	Orders                  // changed by sessions
+	Lists             Lists // changed by lists
 	TailSet           bool  // a Tail came for it, which counts more than that of the session before
 }
 

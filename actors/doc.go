@@ -20,7 +20,7 @@
 //
 // An MCP session that could not be closed, or that the store has from before a restart of
 // this process, is a leftover. A close command closes it: the registry spawns an actor of internal/cleanup,
-// which waits for a grant, closes the leftover and sends sessionClosed. The next session of the key waits for it.
+// which waits for a grant, closes the leftover and sends contract.SessionClosed. The next session of the key waits for it.
 //
 // # The rooms of the registry
 //
@@ -29,15 +29,17 @@
 // imports is below it here:
 //
 //	registry                                    takes commands and reports, stops, recovers from bugs
-//	calls      closer                           accept and cancel calls; close
+//	calls                                       accepts, forwards and cancels calls
+//	closer     dialing                          closes; dials and evicts
 //	sessions                                    spawns, drains and removes session actors
-//	dialing                                     dials and evicts
-//	lists                                       asks the catalogue
+//	lists      servers                          asks the catalogue; configures servers
 //	interception           member    reports    runs interceptors; knows the cluster; logs and publishes
+//	jobs                                        does what takes several steps, or a goroutine
 //	                                            — all above act, all below decide —
 //	refusal    closing     owners    inspection why a call cannot run; close commands; who owns what; snapshots
 //	table                                       keys, sessions, states, calls, tenants, servers
-//	admission  catalogue   alarm     pace       slots and permits; lists of scopes; times; turns
+//	admission  catalogue   faults               slots and permits; lists of scopes; faults of a session
+//	alarm      pace                             times; turns
 //
 // The gate of internal/admission decides which sessions may dial, and which are evicted for them: the least recently used one
 // that is idle. The registry tells it facts, and carries out what it decides, after each message.
@@ -62,26 +64,26 @@
 //	caller                  registry                          session               goroutine
 //	  │ operation ──────────▶ │                                  │                      │
 //	  │                       │ spawn, call ───────────────────▶ │ parks the call       │
-//	  │                       │ ◀────────────────── dialRequested│                      │
+//	  │                       │ ◀────────────────── DialRequested│                      │
 //	  │       waits for a slot and a permit, then                │                      │
-//	  │                       │ grant ─────────────────────────▶ │ dial ──────────────▶ │
-//	  │                       │ ◀─────────────────────────opened │ ◀──────────── dialed │
+//	  │                       │ Grant ─────────────────────────▶ │ dial ──────────────▶ │
+//	  │                       │ ◀─────────────────────────Opened │ ◀──────────── dialed │
 //	  │                       │                                  │ run the call ──────▶ │
 //	  │ ◀───────────────────────────────────────────────── reply │ ◀────── callReturned │
-//	  │                       │ ◀────────────────── callReplied  │                      │
+//	  │                       │ ◀────────────────── CallReplied  │                      │
 //	  │                       │                                  │                      │
 //	  │                       │               the connection ends, and the session restarts
-//	  │                       │ ◀────────────────────── faulted  │                      │
+//	  │                       │ ◀────────────────────── Faulted  │                      │
 //	  │                  asks the strategy                       │                      │
-//	  │                       │ directive ─────────────────────▶ │ detach ────────────▶ │
-//	  │                       │ ◀─────── dialRequested, or       │ ◀────── connDetached │
-//	  │                       │ ◀─────── becameIdle              │                      │
+//	  │                       │ Directive ─────────────────────▶ │ detach ────────────▶ │
+//	  │                       │ ◀─────── DialRequested, or       │ ◀────── connDetached │
+//	  │                       │ ◀─────── BecameIdle              │                      │
 //	  │                       │                                  │                      │
-//	  │ CloseScope ─────────▶ │ drain ─────────────────────────▶ │ close ─────────────▶ │
-//	  │                       │ ◀──────────────── sessionClosed  │ ◀──────── connClosed │
+//	  │ CloseScope ─────────▶ │ Drain ─────────────────────────▶ │ close ─────────────▶ │
+//	  │                       │ ◀──────────────── SessionClosed  │ ◀──────── connClosed │
 //	  │ ◀────────────── Closed│ stop                             │                      │
 //
-// sessionClosed is the last message of a session. The registry stops the session after it
+// contract.SessionClosed is the last message of a session. The registry stops the session after it
 // has handled this message, so that no message is ever sent to an actor that has stopped. A
 // diagram in internal/session shows the states of a session.
 //
@@ -89,7 +91,7 @@
 //
 // A list that may come from the catalogue (messages.ListTools.Shared) is such an operation also without
 // interceptors. Its goroutine asks the catalogue of internal/catalogue, which the registry has told about sessions
-// and announced changes. It is told to wait for the listing of another scope, to list, or what the list is.
+// and announced changes. It is told what the list is, to fetch it, or to wait until another scope has fetched it.
 //
 // A scope or an operation may belong to an actor of the caller, its owner. The registry
 // watches it, and cancels and closes what belongs to it when it terminates.

@@ -30,7 +30,7 @@ var circles = map[string]int{
 	"actors/internal/catalogue": 3,
 	"actors/internal/contract":  2,
 	"actors/internal/session":   3,
-	"actors/registry":           16,
+	"actors/registry":           14,
 	"cluster":                   6,
 	"cluster/internal/mesh":     4,
 	"cluster/internal/node":     24,
@@ -115,8 +115,9 @@ var imports = []struct{ of, may string }{
 		"actors/internal/callctx actors/internal/mailbox actors/internal/ring"},
 	{"actors/internal/admission", "mcpbridge messages actors/internal/alarm actors/internal/ring"}, // it decides, and sends nothing
 	{"actors/internal/catalogue", "mcpbridge messages internal/results actors/internal/ring"},      // as well
-	{"actors/internal/table", "actors mcpbridge messages internal/nearest internal/protocol actors/internal/admission actors/internal/alarm " +
-		"actors/internal/catalogue actors/internal/contract actors/internal/mailbox"},
+	{"actors/internal/faults", "actors mcpbridge messages actors/internal/admission"},
+	{"actors/internal/table", "mcpbridge messages internal/nearest internal/protocol actors/internal/admission actors/internal/alarm " +
+		"actors/internal/catalogue actors/internal/contract actors/internal/faults actors/internal/mailbox"},
 	{"actors/internal/questions", "messages internal/protocol internal/relay actors/internal/contract actors/internal/mailbox actors/internal/ring"},
 	{"actors/internal/connections", "mcpbridge"},
 	{"actors/internal/owed", "messages internal/tasks actors/internal/contract"},
@@ -125,6 +126,7 @@ var imports = []struct{ of, may string }{
 		"actors/internal/mailbox actors/internal/owed actors/internal/questions actors/internal/subscribers"},
 	{"actors/internal/cleanup", "actors mcpbridge actors/internal/alarm actors/internal/contract actors/internal/mailbox"},
 	{"actors/internal/pace", "actors/internal/alarm"},
+	{"actors/internal/jobs", "messages actors/internal/contract actors/internal/mailbox"},
 	{"actors/internal/inspection", "messages actors/internal/admission actors/internal/contract actors/internal/table"},
 	{"actors/internal/closing", "messages actors/internal/alarm actors/internal/contract actors/internal/ring actors/internal/table"},
 	{"actors/internal/owners", "messages actors/internal/contract actors/internal/ring"},
@@ -132,20 +134,21 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/refusal", "messages actors/internal/admission actors/internal/contract actors/internal/table"},
 	{"actors/internal/interception", "actors messages internal/caller internal/protocol actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
 		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/ring actors/internal/table"},
-	{"actors/internal/lists", "actors mcpbridge messages actors/internal/catalogue actors/internal/contract actors/internal/interception actors/internal/mailbox " +
-		"actors/internal/owners actors/internal/table"},
-	{"actors/internal/dialing", "actors mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/contract " +
-		"actors/internal/lists actors/internal/reports actors/internal/table"},
 	{"actors/internal/member", "messages internal/protocol actors/internal/contract actors/internal/table"},
-	{"actors/internal/calls", "mcpbridge messages internal/protocol actors/internal/contract actors/internal/dialing actors/internal/lists actors/internal/member " +
-		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/table"},
-	{"actors/internal/sessions", "mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/cleanup actors/internal/closing actors/internal/contract actors/internal/dialing " +
-		"actors/internal/lists actors/internal/mailbox actors/internal/owners actors/internal/session actors/internal/table"},
-	{"actors/internal/closer", "mcpbridge messages internal/protocol actors/internal/alarm actors/internal/closing actors/internal/contract actors/internal/member " +
+	{"actors/internal/lists", "actors mcpbridge messages actors/internal/catalogue actors/internal/contract actors/internal/interception actors/internal/jobs actors/internal/mailbox " +
+		"actors/internal/member actors/internal/owners actors/internal/reports actors/internal/table"},
+	{"actors/internal/servers", "mcpbridge actors/internal/admission actors/internal/contract actors/internal/table"},
+	{"actors/internal/sessions", "mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/cleanup actors/internal/closing actors/internal/contract " +
+		"actors/internal/lists actors/internal/mailbox actors/internal/owners actors/internal/servers actors/internal/session actors/internal/table"},
+	{"actors/internal/dialing", "actors mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/contract actors/internal/faults " +
+		"actors/internal/jobs actors/internal/reports actors/internal/sessions actors/internal/table"},
+	{"actors/internal/closer", "mcpbridge messages internal/protocol actors/internal/alarm actors/internal/closing actors/internal/contract actors/internal/jobs actors/internal/member " +
 		"actors/internal/sessions actors/internal/table"},
+	{"actors/internal/calls", "mcpbridge messages internal/protocol actors/internal/closer actors/internal/contract actors/internal/dialing actors/internal/jobs actors/internal/lists actors/internal/member " +
+		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/sessions actors/internal/table"},
 	{"actors/registry", "actors mcpbridge messages internal/caller internal/dispatch internal/door internal/protocol internal/relay " +
-		"actors/internal/admission actors/internal/alarm actors/internal/catalogue actors/internal/contract actors/internal/mailbox " +
-		"actors/internal/calls actors/internal/closer actors/internal/closing actors/internal/dialing actors/internal/inspection actors/internal/interception actors/internal/lists actors/internal/member actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/ring actors/internal/session actors/internal/sessions actors/internal/table"},
+		"actors/internal/admission actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
+		"actors/internal/calls actors/internal/closer actors/internal/closing actors/internal/dialing actors/internal/inspection actors/internal/interception actors/internal/jobs actors/internal/lists actors/internal/member actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/servers actors/internal/sessions actors/internal/table"},
 
 	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/caller internal/protocol internal/relay internal/schemas internal/storelimit"},
 	{"supervisor/debug supervisor/health", "messages supervisor internal/visible"},

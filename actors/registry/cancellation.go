@@ -3,8 +3,6 @@ package registry
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/mcpactor/mcpactor/actors/internal/calls"
-	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -26,10 +24,4 @@ func (r *registry) onCancelScope(cmd *messages.CancelScope, from *actor.PID) {
 // cancelScope cancels the operations of a scope whose serial is at most upTo, and returns how many had no reply.
 func (r *registry) cancelScope(scope string, upTo uint64, detail string) int {
 	return r.calls.CancelScope(scope, upTo, detail) + r.interceptors.CancelScope(scope, upTo, detail)
-}
-
-// withdraw cancels a call that interceptors have passed on, also if it was handed back since.
-func (r *registry) withdraw(k *contract.Call) {
-	calls.Cancel(k, "")
-	r.member.Withdraw(k)
 }

@@ -4,11 +4,12 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/actors/internal/jobs"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// onForget forgets what is known of a server, and of its sessions in steps.
+// onForget forgets what is known of a server, and then, in steps, what is known of its sessions.
 func (r *registry) onForget(cmd *messages.Forget, from *actor.PID) {
 	r.cfg.Logger.Info().Str("server", cmd.Server).Msg("server forgotten")
 	if r.cfg.Forget != nil {
@@ -27,13 +28,13 @@ func (r *registry) onForget(cmd *messages.Forget, from *actor.PID) {
 			r.dialing.ForgetFaults(reg)
 		}
 	}
-	r.do(&job{
-		step: func() (more bool) {
+	r.jobs.Do(&jobs.Job{
+		Step: func() (more bool) {
 			if more = all.Step(forget); !more {
 				r.respond(from, &messages.Done{ID: cmd.ID})
 			}
 			return more
 		},
-		fail: func(code messages.Code, detail string) { r.respond(from, messages.NewFailure(cmd, code, detail)) },
+		Fail: func(code messages.Code, detail string) { r.respond(from, messages.NewFailure(cmd, code, detail)) },
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/inspection"
+	"github.com/mcpactor/mcpactor/actors/internal/jobs"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -24,13 +25,13 @@ func (r *registry) onInspect(cmd *messages.Inspect, from *actor.PID) {
 	case busy:
 		r.respond(from, messages.NewFailure(cmd, messages.CodeBusy, "too many snapshots are being put together"))
 	case now != nil:
-		r.do(r.inspecting(now))
+		r.jobs.Do(r.inspecting(now))
 	}
 }
 
 // inspecting returns the job that puts a snapshot together, and answers.
-func (r *registry) inspecting(l *inspection.Listing) *job {
-	return &job{fail: r.failInspections, step: func() (more bool) {
+func (r *registry) inspecting(l *inspection.Inspection) *jobs.Job {
+	return &jobs.Job{Fail: r.failInspections, Step: func() (more bool) {
 		if l.Snapshot == nil {
 			l.Begin(r.table, r.snapshot(l.Server))
 			r.member.Describe(l.Snapshot)
@@ -45,7 +46,7 @@ func (r *registry) inspecting(l *inspection.Listing) *job {
 			answer()
 		}
 		if next := r.inspections.Next(); next != nil {
-			r.mailbox.PostUserMessage(r.inspecting(next))
+			r.jobs.Later(r.inspecting(next))
 		}
 		return false
 	}}

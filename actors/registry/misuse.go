@@ -27,8 +27,7 @@ func (r *registry) onUnknown(msg any, from *actor.PID) {
 	r.respond(from, messages.NewFailure(nil, messages.CodeInvalid, protocol.NotCommand(msg)))
 }
 
-// isForeign reports whether a command is none of package messages, and handles it as an unknown message
-// then.
+// isForeign reports whether a command is not one of package messages. It handles such a command as an unknown message.
 func (r *registry) isForeign(cmd messages.Command, from *actor.PID) bool {
 	foreign := protocol.IsForeign(cmd)
 	if foreign {
@@ -64,15 +63,8 @@ func (r *registry) recoverBug(msg any, from *actor.PID) {
 	case *protocol.Reload, *protocol.Release:
 		ok = true
 	}
-	j := r.running
-	r.running = nil
-	switch {
-	case j != nil && j.fail != nil:
-		j.fail(messages.CodeInternal, bugDetail)
-	case ok:
+	if answered := r.jobs.Panicked(messages.CodeInternal, bugDetail); ok && !answered {
 		r.respond(from, messages.NewFailure(cmd, messages.CodeInternal, bugDetail))
 	}
-	if !r.finished {
-		r.due.wake(r.mailbox) // it may have panicked in what was due
-	}
+	r.rest() // it may have panicked in what was due
 }

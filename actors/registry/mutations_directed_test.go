@@ -28,7 +28,7 @@ var directedMutations = []directedMutation{
 		{"actors/registry/stop.go", "		r.closer.GiveUp(closes)\n", "		_ = closes\n"},
 	}}},
 	{1, "./tests", "TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything", mutation{"what a registry has not read is not answered", []change{
-		{"actors/registry/stop.go", "				r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))\n", "				_ = msg\n"},
+		{"actors/registry/stop.go", "			r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))\n", "			_ = msg\n"},
 	}}},
 	{1, "./tests", "TestSupervisorThatIsStoppedFromOutsideAnswersAndClosesEverything", mutation{"a session that other code stops leaves its connection open", []change{
 		{"actors/internal/session/stop.go", "		go contract.CloseWithin(s.limits.CloseTimeout, conn.Close) //nolint:errcheck // nobody is left who could be told\n", "		_ = conn\n"},
@@ -119,10 +119,10 @@ var directedMutations = []directedMutation{
 		{inRelease, "	if msg.err == nil || s.drainOrder == nil && errors.Is(", "	if msg.err == nil || errors.Is("},
 	}}},
 	{9, "./actors/registry", "TestNoStepGrowsWithTheKeys", mutation{"a snapshot is taken in one step", []change{
-		{"actors/internal/inspection/book.go", "n := min(contract.WalkStep, len(l.regs))", "n := max(0*contract.WalkStep, len(l.regs))"},
+		{"actors/internal/inspection/book.go", "n := min(contract.WalkStep, len(i.regs))", "n := max(0*contract.WalkStep, len(i.regs))"},
 	}}},
 	{9, "./tests", "TestReloadTouchesOnlyWhatChanged", mutation{"a reload changes all servers", []change{
-		{"actors/registry/reload.go", "		case before.Same(&srv):", "		case before.Same(&srv) && srv.Name == \"\":"},
+		{"actors/internal/servers/servers.go", "if before != nil && before.Same(&srv) {", "if before != nil && before.Same(&srv) && srv.Name == \"\" {"},
 	}}},
 	{9, "./mcpbridge/internal/bridge", "TestIDsOfAConnectionAreUsedByNoOther", mutation{"all connections begin with the same request id", []change{
 		{"mcpbridge/internal/rpc/ids.go", "		b.from = idsNext.Add(uint64(b.size)) - uint64(b.size)", "		b.from = idsNext.Load()"},
@@ -161,11 +161,11 @@ var directedMutations = []directedMutation{
 		{inCalls, "	for k := range s.calls.Parked.All() {\n		if msg.Matches(k) {\n			s.calls.Parked", "	for k := range s.calls.Parked.All() {\n		if msg.Matches(k) && k.Run.Attempts > 0 {\n			s.calls.Parked"},
 	}}},
 	{11, "./tests", "TestWaitingCallsAreBoundedOverAllSessions", mutation{"waiting calls are not bounded over all sessions", []change{
-		{"actors/internal/refusal/call.go", "	case r.Table.Waiting >= r.MaxWaitingTotal:", "	case r.Table.Waiting < 0:"},
+		{"actors/internal/refusal/call.go", "	case r.table.Waiting >= r.cfg.MaxWaitingTotal:", "	case r.table.Waiting < 0:"},
 	}}},
 	{11, "./tests", "TestFloodOnOneSessionIsBounded", plantedBug("one call more than MaxInFlight runs")},
 	{11, "./tests", "TestFloodOfNotificationsIsBounded", mutation{"the events of one session take the whole queue", []change{
-		{"actors/registry/events.go", "	r.cfg.Events.PutOf(msg.Of, contract.MaxQueuedNotifications, msg.Note)\n", "	r.cfg.Events.Put(msg.Note)\n"},
+		{"actors/registry/notifications.go", "	r.cfg.Events.PutOf(msg.Of, contract.MaxQueuedNotifications, msg.Note)\n", "	r.cfg.Events.Put(msg.Note)\n"},
 	}}},
 	{12, "./tests", "TestNoTokenIsLogged", mutation{"what servers say is not redacted", []change{
 		{"mcpbridge/internal/redact/text.go", "blackOut(visible.Line(strings.ToValidUTF8(text, \"�\")), secrets))", "visible.Line(strings.ToValidUTF8(text, \"�\")))"},

@@ -7,9 +7,9 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/calls"
-	"github.com/mcpactor/mcpactor/actors/internal/closer"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/jobs"
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
 	"github.com/mcpactor/mcpactor/actors/internal/refusal"
 	"github.com/mcpactor/mcpactor/messages"
@@ -27,6 +27,20 @@ func (r *registry) onBind(cmd *messages.Bind, from *actor.PID) {
 		reg.Send(&contract.ScopeBound{Bind: cmd})
 	}
 	r.respond(from, &messages.Bound{ID: cmd.ID, Scope: scope})
+}
+
+// followOwners carries out what the book of owners has decided.
+func (r *registry) followOwners() {
+	for _, d := range r.owners.Decided() {
+		switch {
+		case d.Watch != nil:
+			r.cfg.Post.Watch(d.Watch, r.self)
+		case d.Unwatch != nil:
+			r.cfg.Post.Unwatch(d.Unwatch, r.self)
+		default:
+			r.lists.Separate(d.Scope, d.Unbound)
+		}
+	}
 }
 
 // ownerEnd is the end of an owner, whose calls are cancelled and whose scopes are closed in steps.
@@ -49,7 +63,7 @@ func (r *registry) onOwnerTerminated(who *actor.PID) {
 	end := &ownerEnd{End: of, upTo: r.reports.Counters.Calls, last: r.table.Serial, event: &messages.OwnerTerminated{
 		Stamp: messages.Stamp{Time: time.Now(), Supervisor: r.cfg.Name}, Owner: pid.Address + "/" + pid.Id,
 	}}
-	r.do(&job{step: func() (more bool) {
+	r.jobs.Do(&jobs.Job{Step: func() (more bool) {
 		for n := 0; n < contract.WalkStep && end.More(); n++ {
 			call, scope, closes := r.owners.Next(end.End)
 			switch {
@@ -66,17 +80,16 @@ func (r *registry) onOwnerTerminated(who *actor.PID) {
 	}})
 }
 
-// ownerEnds publishes the end of an owner, and lets the command that closes its scopes end.
+// ownerEnds publishes that an owner has terminated, and proceeds with the command that closes its scopes.
 func (r *registry) ownerEnds(end *ownerEnd) {
 	if len(end.event.Scopes) > 0 || end.event.Cancelled > 0 {
-		r.await(func() (then func()) {
+		r.jobs.Await(func() (then func()) {
 			slices.Sort(end.event.Scopes) // they may be many
 			return func() { r.reports.Publish(end.event) }
 		})
 	}
 	if end.closes != nil {
-		end.closes.Scopes = false
-		r.closer.Continue(end.closes)
+		r.closer.ScopesDrained(end.closes)
 	}
 }
 
@@ -99,15 +112,7 @@ func (r *registry) endScope(end *ownerEnd, scope string) {
 	}
 	if end.closes == nil {
 		match := func(k messages.Key) bool { return end.Owned(k.Scope) }
-		end.closes = r.closer.Begin("", nil, closer.Selection{Match: match, Servers: closer.NoServer}, contract.Drain{})
-		end.closes.Scopes, end.closes.UpTo = true, end.last
-		if all := end.Scopes(); all != nil {
-			r.closings.Narrow(end.closes, all...)
-		}
+		end.closes = r.closer.Begin(closing.Order{Match: match, Scopes: end.Scopes(), ByScope: true, UpTo: end.last}, nil)
 	}
-	for _, reg := range r.table.OfScope(scope) {
-		if reg.Serial <= end.closes.UpTo {
-			r.closer.Drain(end.closes, reg)
-		}
-	}
+	r.closer.DrainScope(end.closes, scope)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// onPin pins the session of a key, or releases it. A key without a session gets a session
-// actor that has no connection, so that the pin ends with that actor in any case.
+// onPin pins the session of a key, or releases it. For a key without a session, a session actor is spawned, which does not dial:
+// a pin always ends with a session actor.
 func (r *registry) onPin(cmd *messages.Pin, from *actor.PID) {
 	key := cmd.Key.Normal()
 	r.closer.Apply(key)

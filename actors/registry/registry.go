@@ -1,11 +1,10 @@
 package registry
 
 import (
-	"time"
-
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/calls"
 	"github.com/mcpactor/mcpactor/actors/internal/closer"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
@@ -13,6 +12,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/dialing"
 	"github.com/mcpactor/mcpactor/actors/internal/inspection"
 	"github.com/mcpactor/mcpactor/actors/internal/interception"
+	"github.com/mcpactor/mcpactor/actors/internal/jobs"
 	"github.com/mcpactor/mcpactor/actors/internal/lists"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/member"
@@ -20,15 +20,16 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/pace"
 	"github.com/mcpactor/mcpactor/actors/internal/refusal"
 	"github.com/mcpactor/mcpactor/actors/internal/reports"
+	"github.com/mcpactor/mcpactor/actors/internal/servers"
 	"github.com/mcpactor/mcpactor/actors/internal/sessions"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// registry is the actor that takes the commands, and the parent of all sessions. It
-// spawns one session for each key, and decides which sessions may dial, which are evicted
-// and what happens to those that failed.
+// registry is the actor that takes the commands, and the parent of all sessions. It gives each message to one of its parts:
+// those that decide are told what happens, and those that act carry out what they decide.
 //
 //	running ──Stop──▶ stopping ──last session closed──▶ stopped
 //
@@ -50,20 +51,56 @@ type registry struct {
 	// What acts.
 	calls         *calls.Calls
 	interceptors  *interception.Interceptors
-	dialing       *dialing.Dialing
+	servers       *servers.Servers
 	sessions      *sessions.Sessions
+	dialing       *dialing.Dialing
+	controls      *dialing.Controls
 	closer        *closer.Closer
 	lists         *lists.Lists
 	member        *member.Member
 	reports       *reports.Reports
-	due           due
+	jobs          *jobs.Jobs
 	cancellations *pace.Pace[messages.Key]
 
-	running      *job            // whose step this is, or nil
-	pending      int             // requests to the store: the registry stops after them
-	nextSweep    time.Time       // of durable calls in the store
+	alarm        alarm.Alarm[func()]
+	timer        alarm.Timer     // sends timerFired when the first entry of alarm is due, or earlier
 	unknownTypes map[string]bool // types of unknown messages that were logged
 	finished     bool            // all sessions are closed, and the actor stops
+}
+
+// newRegistry returns a registry that has no sessions.
+func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
+	r := &registry{cfg: cfg, mailbox: m, unknownTypes: map[string]bool{}}
+	r.timer.Fire = func() { m.PostUserMessage(&timerFired{}) }
+
+	r.table = table.New(table.Config{Common: servers.LimitsOf(cfg, mcpbridge.Limits{}), Tenant: tenantOf(cfg), MaxSessionsPerTenant: cfg.MaxSessionsPerTenant})
+	r.gate = servers.NewGate(cfg)
+	r.refusal = refusal.New(cfg, r.table, &r.gate.Sessions)
+	r.owners = owners.New()
+	r.closings = closing.New(max(cfg.MaxSessions, closing.MinLeftovers))
+
+	r.jobs = jobs.New(cfg, m)
+	r.cancellations = pace.New[messages.Key](&r.alarm)
+	r.reports = reports.New(cfg)
+	r.member = member.New(cfg, r.table)
+	r.servers = servers.New(cfg, r.table, r.gate)
+	r.lists = lists.New(lists.With{Cfg: cfg, Mailbox: m, Table: r.table, Owners: r.owners, Member: r.member, Reports: r.reports, Jobs: r.jobs})
+	r.sessions = sessions.New(sessions.With{
+		Cfg: cfg, Mailbox: m, Table: r.table, Gate: r.gate, Servers: r.servers, Lists: r.lists, Owners: r.owners, Closings: r.closings, Alarm: &r.alarm,
+	})
+	r.dialing = dialing.New(dialing.With{
+		Cfg: cfg, Table: r.table, Gate: r.gate, Sessions: r.sessions, Reports: r.reports, Alarm: &r.alarm, Jobs: r.jobs,
+	})
+	r.controls = dialing.NewControls(cfg, r.gate)
+	r.closer = closer.New(closer.With{Cfg: cfg, Table: r.table, Book: r.closings, Sessions: r.sessions, Member: r.member, Alarm: &r.alarm, Jobs: r.jobs})
+	r.calls = calls.New(calls.With{
+		Cfg: cfg, Table: r.table, Refusal: r.refusal, Owners: r.owners, Lists: r.lists, Sessions: r.sessions, Dialing: r.dialing, Closer: r.closer,
+		Member: r.member, Reports: r.reports, Jobs: r.jobs,
+	})
+	r.interceptors = interception.New(interception.With{
+		Cfg: cfg, Mailbox: m, Table: r.table, Refusal: r.refusal, Owners: r.owners, Cancellations: r.cancellations, Alarm: &r.alarm, Calls: r.calls,
+	})
+	return r
 }
 
 // Receive handles a message, and then does what follows from it.
@@ -78,7 +115,7 @@ func (r *registry) Receive(c actor.Context) {
 
 // onStarted notes what only the context of the actor knows.
 func (r *registry) onStarted(c actor.Context) {
-	r.self, r.sessions.Spawn = c.Self(), func(props *actor.Props) *actor.PID { return c.SpawnPrefix(props, "session") }
+	r.self, r.sessions.Spawner = c.Self(), c
 	r.interceptors.Start(c.ActorSystem(), r.lists.Interceptor)
 }
 
@@ -147,7 +184,9 @@ func (r *registry) onCommand(cmd messages.Command, from *actor.PID) {
 	case *messages.Inspect:
 		r.onInspect(cmd, from)
 	case *messages.CloseSession, *messages.CloseScope, *messages.CloseMatching, *messages.CloseServer, *messages.CloseAll:
-		r.closer.Close(cmd, from)
+		if f := r.closer.Close(cmd, from); f != nil {
+			r.respond(from, f)
+		}
 	}
 }
 
@@ -171,7 +210,7 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 	case *contract.Opened:
 		r.dialing.Opened(msg)
 	case *contract.Unheard:
-		r.onUnheard(msg)
+		r.table.SetUnheard(table.Of(msg.Of), msg.Cause)
 	case *contract.CallsHandedBack:
 		r.calls.HandedBack(msg)
 	case *contract.SessionClosed:
@@ -183,27 +222,23 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 	case *contract.AddressFound:
 		r.dialing.AddressFound(msg, from)
 	case *contract.ControlWanted:
-		r.dialing.ControlWanted(msg, from)
+		r.controls.Wanted(msg, from)
 	case *contract.ControlOpened:
-		r.dialing.ControlOpened(msg.Of)
+		r.controls.Opened(msg.Of)
 	case *contract.ControlEnded:
-		r.dialing.ControlEnded(msg.Of)
+		r.controls.Ended(msg.Of)
 	case *contract.HandshakeAnswered:
 		r.dialing.Answered(table.Of(msg.Of))
-	case *alarmDue:
-		r.onAlarmDue()
-	case *job:
-		r.do(msg)
-	case *returned:
-		r.onReturned(msg)
+	case *timerFired:
+		r.onTimerFired()
 	default:
-		if !r.interceptors.Receive(msg) && !r.lists.Receive(msg) {
+		if !r.jobs.Receive(msg) && !r.interceptors.Receive(msg) && !r.lists.Receive(msg) {
 			r.onUnknown(msg, from)
 		}
 	}
 }
 
-// respond replies to whom a message is from, unless that is nobody.
+// respond sends the reply to a command, unless that had no sender.
 func (r *registry) respond(to *actor.PID, reply messages.Reply) {
 	if f, ok := reply.(*messages.Failure); ok {
 		f.Supervisor = r.cfg.Name

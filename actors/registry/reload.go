@@ -1,17 +1,37 @@
 package registry
 
 import (
-	"maps"
-	"slices"
+	"context"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpactor/mcpactor/actors/internal/closer"
-	"github.com/mcpactor/mcpactor/actors/internal/contract"
-	"github.com/mcpactor/mcpactor/actors/internal/table"
+	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
+
+// NewReload returns a reload. It runs code of the user, which may block: the MarshalJSON of what is sent when a session
+// opens.
+func NewReload(servers []mcpbridge.Server, can *mcp.ClientCapabilities, apply func()) *protocol.Reload {
+	return &protocol.Reload{Servers: servers, Classes: classesOf(servers, can), Apply: apply}
+}
+
+// classesOf returns the classes of the lists of servers, see [protocol.Reload]. It runs code of the user, as NewReload does.
+func classesOf(servers []mcpbridge.Server, can *mcp.ClientCapabilities) map[string]string {
+	classes := map[string]string{}
+	for _, srv := range servers {
+		if srv.ListClass != nil || srv.PerKey != nil {
+			continue
+		}
+		class := srv.ClassOf(context.Background(), messages.Key{Server: srv.Name}, can)
+		if class != mcpbridge.OwnListClass(messages.DefaultScope) {
+			classes[srv.Name] = class
+		}
+	}
+	return classes
+}
 
 // onReload replaces the servers. From then on, calls to a server that has changed go to
 // new sessions, which open when the old ones are closed.
@@ -21,36 +41,12 @@ func (r *registry) onReload(msg *protocol.Reload, from *actor.PID) {
 		return
 	}
 	msg.Apply()
-	servers := make(map[string]*table.Server, len(msg.Servers))
-	for _, srv := range msg.Servers {
-		before := r.table.Servers[srv.Name]
-		switch {
-		case before == nil:
-			servers[srv.Name] = r.dialing.NewServer(srv, msg.Classes[srv.Name])
-			r.cfg.Logger.Info().Str("server", srv.Name).Msg("server added")
-		case before.Same(&srv):
-			r.dialing.SetLimits(before, srv.Limits)
-			servers[srv.Name] = before
-		default:
-			servers[srv.Name] = r.dialing.NewServer(srv, msg.Classes[srv.Name])
-			r.cfg.Logger.Info().Str("server", srv.Name).Msg("server changed")
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.table.Servers)) {
-		if servers[name] == nil {
-			r.cfg.Logger.Info().Str("server", name).Msg("server removed")
-		}
-	}
-	before := r.table.Servers
-	changed := func(k messages.Key) bool { return servers[k.Server] != before[k.Server] }
+	before, next := r.table.Servers, r.servers.Next(msg.Servers, msg.Classes)
+	changed := func(k messages.Key) bool { return next[k.Server] != before[k.Server] }
 	of := func(server string) bool { return changed(messages.Key{Server: server}) }
-	closes := r.closer.Begin("", from, closer.Selection{Match: changed, Servers: of}, contract.Drain{}) // with the timeouts from before
-	r.table.Servers = servers
-	for name, srv := range before {
-		if servers[name] != srv {
-			r.gate.Remove(srv.Turns)
-			r.lists.Catalogue.Forget(name)
-		}
+	closes := r.closer.Begin(closing.Order{Caller: from, Match: changed}, of) // with the timeouts from before
+	for _, name := range r.servers.Replace(next) {
+		r.lists.Catalogue.Forget(name)
 	}
 	r.closer.DrainAll(closes)
 	r.dialing.EvictIdle()

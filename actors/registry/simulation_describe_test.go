@@ -41,7 +41,7 @@ func describe(message any) string {
 		about = table.Of(msg.Of).Key.String()
 	case messages.Command:
 		about = msg.RequestID()
-	case interface{ About() string }: // of interceptors and listers
+	case interface{ About() string }: // of interceptors and askers
 		about = msg.About()
 	default:
 		if k := callOf(message); k != nil {

@@ -111,10 +111,10 @@ func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry), changes 
 		<-stopped
 		time.Sleep(10 * time.Second)
 		require.Zero(t, w.gate.Sessions.Open)
-		require.Nil(t, w.due.timer)
+		require.True(t, w.timer.Stop(), "no message of the timer is on its way")
 		require.LessOrEqual(t, w.endpoints(), len(w.table.Servers))
-		require.Empty(t, maps.Collect(w.table.Tenants()))
-		require.Zero(t, w.dialing.Controls())
+		require.Empty(t, maps.Collect(w.table.Tenants.All()))
+		require.Zero(t, w.controls.Count())
 	})
 }
 
@@ -199,7 +199,7 @@ func TestWhatIsDueAtOnceIsDoneInFewSteps(t *testing.T) {
 		const count = 1000
 		done := 0
 		for range count {
-			w.due.Set(&alarm.Entry[func()]{What: func() { done++ }}, time.Now().Add(time.Second))
+			w.alarm.Set(&alarm.Entry[func()]{What: func() { done++ }}, time.Now().Add(time.Second))
 		}
 		require.NotNil(t, <-w.call("quiet", "fast").Reply)
 		synctest.Wait()

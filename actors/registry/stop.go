@@ -14,14 +14,13 @@ func (r *registry) onStop() {
 		r.interceptors.Stop()
 		r.table.Stopping = true
 		r.closer.CloseAll(contract.Drain{Leave: r.cfg.LeaveOpen})
-		r.stopIfEmpty()
 	}
 }
 
 // stopIfEmpty stops a registry that was told to stop, when nothing is left to wait for. Proto.Actor would
 // publish a dead letter for each child that has stopped, and whose end it has not noted.
 func (r *registry) stopIfEmpty() {
-	if r.table.Stopping && !r.finished && r.sessions.Children+r.table.Sessions()+r.closings.Count()+r.interceptors.Count()+r.pending == 0 {
+	if r.table.Stopping && !r.finished && r.sessions.Children+r.table.Sessions()+r.closings.Count()+r.interceptors.Count()+r.jobs.Awaited() == 0 {
 		r.finished = true
 		r.mailbox.PostSystemMessage(&actor.Stop{})
 	}
@@ -32,22 +31,17 @@ func (r *registry) stopIfEmpty() {
 func (r *registry) onStopped() {
 	r.finished = true
 	r.interceptors.Close()
-	r.due.stop()
+	r.timer.Stop()
 	r.owners.Clear()
+	r.followOwners()
 	for closes := range r.closings.All() {
 		r.closer.GiveUp(closes)
 	}
 	r.failInspections(messages.CodeClosed, protocol.Stopped)
 	r.mailbox.Close(func(message any) {
-		switch msg := actor.UnwrapEnvelopeMessage(message).(type) {
-		case *job:
-			if msg.fail != nil {
-				msg.fail(messages.CodeClosed, protocol.Stopped)
-			}
-		default:
-			if !r.interceptors.Unread(msg) && !r.lists.Unread(msg) {
-				r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))
-			}
+		msg := actor.UnwrapEnvelopeMessage(message)
+		if !r.jobs.Unread(msg, messages.CodeClosed, protocol.Stopped) && !r.interceptors.Unread(msg) && !r.lists.Unread(msg) {
+			r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))
 		}
 	})
 	r.cfg.Stopped(r.closings.Leftovers.List())

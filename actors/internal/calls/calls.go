@@ -6,13 +6,16 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors/internal/closer"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/dialing"
+	"github.com/mcpactor/mcpactor/actors/internal/jobs"
 	"github.com/mcpactor/mcpactor/actors/internal/lists"
 	"github.com/mcpactor/mcpactor/actors/internal/member"
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
 	"github.com/mcpactor/mcpactor/actors/internal/refusal"
 	"github.com/mcpactor/mcpactor/actors/internal/reports"
+	"github.com/mcpactor/mcpactor/actors/internal/sessions"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -24,27 +27,28 @@ import (
 //	New ──▶ interceptors ──Accept──▶ the session of its key ──Replied, TimedOut──▶ the caller has a reply
 //	                         ▲                │
 //	                         └───HandedBack───┘ the session was evicted before it ran
-type Calls struct{ With }
+type Calls struct {
+	With
+	sweeper sweeper
+}
 
 // With is what calls need.
 type With struct {
-	Cfg     *contract.Config
-	Table   *table.Table
-	Refusal *refusal.Refusal
-	Owners  *owners.Book
-	Lists   *lists.Lists
-	Dialing *dialing.Dialing
-	Member  *member.Member
-	Reports *reports.Reports
-	Do      Do
+	Cfg      *contract.Config
+	Table    *table.Table
+	Refusal  *refusal.Refusal
+	Owners   *owners.Book
+	Lists    *lists.Lists
+	Sessions *sessions.Sessions
+	Dialing  *dialing.Dialing
+	Closer   *closer.Closer
+	Member   *member.Member
+	Reports  *reports.Reports
+	Jobs     *jobs.Jobs
 }
 
-// Do is what the registry does for calls.
-type Do struct {
-	SessionOf   func(key messages.Key) *table.Registration // the current session of a key, which it spawns if there is none
-	ApplyCloses func(key messages.Key)                     // applies the close commands that came before
-	SweepCalls  func(now time.Time)                        // deletes what the store has of durable calls that are outdated
-}
+// New returns calls, of which there are none yet.
+func New(with With) *Calls { return &Calls{with, sweeper{cfg: with.Cfg, jobs: with.Jobs}} }
 
 // maxDeadline is how far in the future a deadline can be. Adding to a later one would
 // overflow a [time.Duration].
@@ -121,20 +125,18 @@ func (c *Calls) HandBack(k *contract.Call) bool {
 
 // Forward gives a call to the session of its key, after the close commands that came before it.
 func (c *Calls) Forward(k *contract.Call) {
-	c.Do.ApplyCloses(k.Key)
+	c.Closer.Apply(k.Key)
 	if k.IsDurable() {
-		c.Do.SweepCalls(time.Now())
+		c.sweeper.sweep(time.Now())
 	}
 	if k.Op.Head().Owner != nil && !k.PassedOn { // else the operation that interceptors have belongs to it
 		c.Owners.Accepted(k, nil)
 	}
-	reg := c.Do.SessionOf(k.Key)
+	reg := c.Sessions.Current(k.Key)
 	if _, sets := k.Op.(*messages.SetRoots); sets {
 		c.Lists.RootsSet(reg)
 	}
-	reg.Outstanding++
-	reg.Calls++
-	c.Table.Recount(reg)
+	c.Table.Took(reg)
 	c.Dialing.Touch(reg)
 	reg.TellLimits()
 	c.Table.Calls.Add(k, reg)
@@ -160,8 +162,7 @@ func (c *Calls) Replied(msg *contract.CallReplied) {
 	if reg.Removed() {
 		return // other code has stopped the actor
 	}
-	reg.Outstanding--
-	c.Table.Recount(reg)
+	c.Table.Gave(reg, 1)
 	c.Dialing.Touch(reg)
 }
 
@@ -170,7 +171,6 @@ func (c *Calls) Replied(msg *contract.CallReplied) {
 func (c *Calls) TimedOut(msg *contract.CallsTimedOut) {
 	reg, now := table.Of(msg.Of), time.Now()
 	for _, k := range msg.Calls {
-		reg.Outstanding--
 		c.Table.Calls.Remove(k)
 		c.Owners.Answered(k)
 		f := c.Refusal.TimedOut(k, reg, now)
@@ -181,7 +181,7 @@ func (c *Calls) TimedOut(msg *contract.CallsTimedOut) {
 			c.Cfg.Post.Send(k.Caller, f)
 		}
 	}
-	c.Table.Recount(reg)
+	c.Table.Gave(reg, len(msg.Calls))
 	c.Dialing.Touch(reg)
 }
 
@@ -189,8 +189,7 @@ func (c *Calls) TimedOut(msg *contract.CallsTimedOut) {
 // session has not run.
 func (c *Calls) HandedBack(msg *contract.CallsHandedBack) {
 	reg := table.Of(msg.Of)
-	reg.Outstanding -= len(msg.Calls)
-	c.Table.Recount(reg)
+	c.Table.Gave(reg, len(msg.Calls))
 	var upTo uint64
 	if e := c.Table.Entry(reg.Key); e != nil {
 		upTo = e.CancelledUpTo

@@ -47,3 +47,9 @@ func Cancel(k *contract.Call, detail string) {
 		at.Send(&contract.CancelCalls{Call: k, Detail: detail})
 	}
 }
+
+// Withdraw cancels a call that was accepted, also if it was handed back since.
+func (c *Calls) Withdraw(k *contract.Call) {
+	Cancel(k, "")
+	c.Member.Withdraw(k)
+}

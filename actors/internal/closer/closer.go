@@ -11,6 +11,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/jobs"
 	"github.com/mcpactor/mcpactor/actors/internal/member"
 	"github.com/mcpactor/mcpactor/actors/internal/sessions"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
@@ -20,70 +21,68 @@ import (
 )
 
 // Closer is used by the actor of the registry only.
-type Closer struct {
+type Closer struct{ With }
+
+// With is what the closer needs.
+type With struct {
 	Cfg      *contract.Config
 	Table    *table.Table
 	Book     *closing.Book
 	Sessions *sessions.Sessions
 	Member   *member.Member
 	Alarm    *alarm.Alarm[func()]
-	Do       Do
+	Jobs     *jobs.Jobs
 }
 
-// Do is what the registry does for the closer.
-type Do struct {
-	Reply   func(to *actor.PID, reply messages.Reply)
-	InSteps func(step func() (more bool))   // does something in steps, of which the first one is now
-	Later   func(step func() (more bool))   // does the first step with another message
-	Await   func(work func() (then func())) // works in another goroutine; the registry stops after it
-	Ended   func()                          // a close command has its reply
-}
+// New returns a closer without commands.
+func New(with With) *Closer { return &Closer{with} }
 
-// Close closes the sessions that a close command is about, and answers when they are closed.
-func (c *Closer) Close(cmd messages.Command, from *actor.PID) {
+// Close closes the sessions that a close command is about, and answers when they are closed. It returns the failure of a command
+// that is not accepted, or nil.
+func (c *Closer) Close(cmd messages.Command, from *actor.PID) *messages.Failure {
 	what := selectionOf(cmd)
 	if c.Book.Of(what.scope).Count >= closing.MaxOfScope {
-		c.Do.Reply(from, messages.NewFailure(cmd, messages.CodeBusy, "too many close commands have no reply yet"))
-		return
+		return messages.NewFailure(cmd, messages.CodeBusy, "too many close commands have no reply yet")
 	}
-	closes := c.Begin(cmd.RequestID(), from, what, contract.Drain{Now: what.now})
+	o := closing.Order{ID: cmd.RequestID(), Caller: from, Match: what.match, How: contract.Drain{Now: what.now}}
 	if what.scope == "" {
-		c.DrainAll(closes)
-		return
+		c.DrainAll(c.Begin(o, what.servers))
+		return nil
 	}
-	c.Book.Narrow(closes, what.scope)
-	for _, reg := range what.found(c.Table) {
-		c.Drain(closes, reg)
-	}
-	c.Continue(closes)
+	o.Scopes = []string{what.scope}
+	closes := c.Begin(o, nil)
+	c.drain(closes, what.found(c.Table)...)
+	c.proceed(closes)
+	return nil
 }
 
 // CloseAll closes all sessions for nobody.
 func (c *Closer) CloseAll(how contract.Drain) {
-	c.DrainAll(c.Begin("", nil, Selection{Match: anyKey, Servers: anyServer}, how))
+	c.DrainAll(c.Begin(closing.Order{Match: anyKey, How: how}, anyServer))
 }
 
 // Release drains the sessions of the keys that match.
 func (c *Closer) Release(msg *protocol.Release, from *actor.PID) {
 	how := contract.Drain{Evict: true, Restart: true, Moves: true, Now: msg.Now, Leave: msg.Leave && c.Cfg.Store != nil}
-	c.DrainAll(c.Begin("", from, Selection{Match: msg.Match, Servers: anyServer}, how))
+	c.DrainAll(c.Begin(closing.Order{Caller: from, Match: msg.Match, How: how}, anyServer))
 }
 
 // Time returns how long a close command or a [protocol.Release] takes at most, also one with Now: sessions
 // may not respond.
 func (c *Closer) Time() time.Duration {
-	drainTime, closeTime := c.Table.Slowest()
+	drainTime, closeTime := c.Table.Servers.Slowest()
 	return drainTime + 2*closeTime + 3*contract.UnresponsiveAfter
 }
 
-// Begin begins a close command, whose sessions are drained afterwards.
-func (c *Closer) Begin(id string, from *actor.PID, what Selection, how contract.Drain) *closing.Command {
-	closes := &closing.Command{Reply: &messages.Closed{ID: id}, Caller: from, Match: what.Match, How: how, Cursor: c.Table.Cursor(what.Servers)}
-	closes.Due.What = func() { c.GiveUp(closes) }
+// Begin begins a close command. DrainAll drains those of its sessions that are of these servers; nil is none.
+func (c *Closer) Begin(o closing.Order, servers func(server string) bool) *closing.Command {
+	if servers != nil {
+		o.Sessions, o.UpTo = c.Table.Cursor(servers), c.Table.Serial
+	}
+	o.Stored = c.Cfg.Store != nil && !o.How.Leave
+	closes := c.Book.Begin(o, c.GiveUp)
 	c.Alarm.Set(&closes.Due, time.Now().Add(c.Time()))
-	c.Book.Begin(closes)
-	if c.Cfg.Store != nil && !how.Leave {
-		closes.Listing = true
+	if o.Stored {
 		c.listStore(closes)
 	}
 	return closes
@@ -91,7 +90,7 @@ func (c *Closer) Begin(id string, from *actor.PID, what Selection, how contract.
 
 // listStore asks the store for its keys that match a close command.
 func (c *Closer) listStore(closes *closing.Command) {
-	c.Do.Await(func() (then func()) {
+	c.Jobs.Await(func() (then func()) {
 		var keys []messages.Key
 		contract.KeyStore{Cfg: c.Cfg}.Try("list", func(ctx context.Context) error {
 			all, err := c.Cfg.Store.Keys(ctx)
@@ -104,35 +103,52 @@ func (c *Closer) listStore(closes *closing.Command) {
 		})
 		return func() {
 			c.Book.Listed(closes, keys)
-			c.Continue(closes)
+			c.proceed(closes)
 		}
 	})
 }
 
 // DrainAll drains the sessions of a close command in steps, and then continues it.
 func (c *Closer) DrainAll(closes *closing.Command) {
-	c.Do.InSteps(func() (more bool) {
-		more = closes.Step(func(reg *table.Registration) {
+	c.Jobs.Do(&jobs.Job{Step: func() (more bool) {
+		more = closes.Sessions.Step(func(reg *table.Registration) {
 			if closes.Match(reg.Key) {
-				c.Drain(closes, reg)
+				c.drain(closes, reg)
 			}
 		})
 		if !more {
-			c.Continue(closes)
+			c.proceed(closes)
 		}
 		return more
-	})
+	}})
 }
 
-// Drain drains a session for a close command.
-func (c *Closer) Drain(closes *closing.Command, reg *table.Registration) {
-	if c.Book.Wait(closes, reg) || closes.Replied() {
-		c.Sessions.Drain(reg, closes.How)
+// DrainScope drains the sessions of a scope of a close command that drains by scope.
+func (c *Closer) DrainScope(closes *closing.Command, scope string) {
+	for _, reg := range c.Table.OfScope(scope) {
+		if reg.Serial <= closes.UpTo {
+			c.drain(closes, reg)
+		}
 	}
 }
 
-// Continue closes what is left open of the keys of a close command, and replies if nothing is left to wait for.
-func (c *Closer) Continue(closes *closing.Command) {
+// ScopesDrained proceeds with a close command whose scopes are all drained.
+func (c *Closer) ScopesDrained(closes *closing.Command) {
+	closes.ScopesDrained()
+	c.proceed(closes)
+}
+
+// drain drains sessions for a close command.
+func (c *Closer) drain(closes *closing.Command, all ...*table.Registration) {
+	for _, reg := range all {
+		if c.Book.Wait(closes, reg) || closes.Replied() {
+			c.Sessions.Drain(reg, closes.How)
+		}
+	}
+}
+
+// proceed closes what is left open of the keys of a close command, and replies if nothing is left to wait for.
+func (c *Closer) proceed(closes *closing.Command) {
 	has := func(key messages.Key) bool { return c.Table.Entry(key) != nil }
 	for range contract.WalkStep { // most keys have nothing left
 		key, todo, more := c.Book.Next(closes, has)
@@ -144,22 +160,21 @@ func (c *Closer) Continue(closes *closing.Command) {
 			c.cleanUp(closes, key)
 		}
 	}
-	c.Do.Later(func() (more bool) { c.Continue(closes); return false })
+	c.Jobs.Later(&jobs.Job{Step: func() (more bool) { c.proceed(closes); return false }})
 }
 
 // end replies to a close command if nothing is left to wait for.
 func (c *Closer) end(closes *closing.Command) {
 	if c.Book.End(closes) {
 		c.Alarm.Remove(&closes.Due)
-		c.Do.Reply(closes.Caller, closes.Reply)
-		c.Do.Ended()
+		c.Cfg.Post.Send(closes.Caller, closes.Reply)
 	}
 }
 
 // cleanUp closes what is left open of a key for a close command, unless the command has already done so.
 func (c *Closer) cleanUp(closes *closing.Command, key messages.Key) {
 	if left, leave, ok := c.Book.CleanUp(closes, key, c.Member.Owns(key)); ok {
-		c.Drain(closes, c.Sessions.CleanUp(key, left, leave))
+		c.drain(closes, c.Sessions.CleanUp(key, left, leave))
 	}
 }
 
@@ -170,7 +185,7 @@ func (c *Closer) GiveUp(closes *closing.Command) {
 			reg.EndLife()
 		}
 	}
-	c.Continue(closes)
+	c.proceed(closes)
 }
 
 // Apply applies the close commands that came before a call to the key of the
@@ -181,8 +196,8 @@ func (c *Closer) Apply(key messages.Key) {
 		return
 	}
 	for closes := range c.Book.OfKey(key) {
-		if reg := c.Table.Current(key); reg != nil && closes.Drains() && reg.Serial <= closes.UpTo {
-			c.Drain(closes, reg)
+		if reg := c.Table.Current(key); reg != nil && closes.Reaches(reg) {
+			c.drain(closes, reg)
 		}
 		if closes.Concerns(key, c.Table.Entry(key) != nil) {
 			c.cleanUp(closes, key)
@@ -190,16 +205,16 @@ func (c *Closer) Apply(key messages.Key) {
 	}
 }
 
-// SessionClosed continues the close commands that waited for the end of a session actor: how many MCP sessions it has closed, and
-// which it has left.
+// SessionClosed proceeds with the close commands that have waited for the end of a session actor, which has closed a number of MCP
+// sessions, and could not close others.
 func (c *Closer) SessionClosed(reg *table.Registration, sessions int, left []contract.Leftover) {
 	for _, closes := range c.Book.Closed(reg, sessions, left) {
-		c.Continue(closes)
+		c.proceed(closes)
 	}
 }
 
-// CloseRecord closes the MCP session that the store has of a key, whose session was closed or restarted before it could
-// resume it.
+// CloseRecord closes the MCP session that the store has of a key, if the session actor has ended before it could resume that: it was
+// closed or restarted.
 func (c *Closer) CloseRecord(reg *table.Registration) {
 	if c.Cfg.Store == nil || reg.WasOpen || reg.Cleanup || reg.DrainedBy.Leave {
 		return

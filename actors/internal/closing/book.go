@@ -22,24 +22,32 @@ const (
 	// MaxOfScope is how many close commands without a reply there may be of one scope, and how many that
 	// concern no particular scope: a call looks at those that may concern its key.
 	MaxOfScope = 1 << 10
-	// maxCleanups is how many keys of one close command have their leftovers closed at once.
+	// maxCleanups is for how many keys of one close command leftovers are closed at once.
 	maxCleanups = 16
 )
 
-// Command is a close command, or a part of a reload, a release or a stop, that waits for sessions to be closed.
+// Order says what a close command closes, and how.
+type Order struct {
+	ID       string                  // of the reply
+	Caller   *actor.PID              // nil if nobody waits for the reply
+	Match    func(messages.Key) bool // the keys to close; may be called from any goroutine
+	Scopes   []string                // of these keys, at most WalkStep; none if they may have any
+	How      contract.Drain
+	Sessions table.Cursor // those to drain
+	ByScope  bool         // more sessions are drained, see [Command.ScopesDrained]
+	UpTo     uint64       // the serial of the last session to drain
+	Stored   bool         // the store is asked for the keys that it has, see [Book.Listed]
+}
+
+// Command is a close command, or a part of a reload, a release or a stop, that waits for sessions to be closed. Only the book
+// changes it.
 //
 //	its sessions are told to drain ──▶ leftovers and records of the store are closed ──▶ the reply
 //	                                   at most maxCleanups at once
 type Command struct {
-	Reply  *messages.Closed
-	Caller *actor.PID              // nil if nobody waits for the reply
-	Match  func(messages.Key) bool // the keys to close; may be called from any goroutine
-	How    contract.Drain
-	Due    alarm.Entry[func()] // when it is answered at the latest
-
-	table.Cursor      // of the sessions to drain
-	Scopes       bool // the scopes of an owner that has terminated are being drained as well
-	Listing      bool // the store is asked for its keys
+	Order
+	Reply *messages.Closed
+	Due   alarm.Entry[func()] // when it is answered at the latest
 
 	replied   bool                                 // nothing is left to do
 	waiting   map[*table.Registration]struct{}     // told to drain, and not closed yet
@@ -50,12 +58,17 @@ type Command struct {
 	cleanups  int                                  // how many of waiting close leftovers
 
 	all, wide ring.Node[*Command]
-	scopes    []string              // that it concerns, at most WalkStep; none if it may concern any
-	ofScopes  []ring.Node[*Command] // for each of them
+	ofScopes  []ring.Node[*Command] // for each of Scopes
 }
 
-// Drains reports whether there may be sessions that were not told to drain.
-func (c *Command) Drains() bool { return c.More() || c.Scopes }
+// drains reports whether there may be sessions that were not told to drain.
+func (c *Command) drains() bool { return c.Sessions.More() || c.ByScope }
+
+// Reaches reports whether the command has not told all sessions to drain, and may yet tell this one.
+func (c *Command) Reaches(reg *table.Registration) bool { return c.drains() && reg.Serial <= c.UpTo }
+
+// ScopesDrained notes that the sessions of all scopes of a command that drains by scope were told to drain.
+func (c *Command) ScopesDrained() { c.ByScope = false }
 
 // Replied reports whether the command has its reply.
 func (c *Command) Replied() bool { return c.replied }
@@ -66,34 +79,33 @@ type Book struct {
 
 	all     ring.Ring[*Command]                // the oldest first
 	wide    ring.Ring[*Command]                // those that may concern any scope
-	ofScope map[string]*ring.Ring[*Command]    // the others, by each of their scopes
+	ofScope ring.Map[string, *Command]         // the others, by each of their scopes
 	waits   map[*table.Registration][]*Command // those that wait for a session to be closed
 }
 
 // New returns a book that keeps a number of leftovers.
 func New(maxLeftovers int) *Book {
 	return &Book{
-		Leftovers: Leftovers{limit: maxLeftovers}, ofScope: map[string]*ring.Ring[*Command]{}, waits: map[*table.Registration][]*Command{},
+		Leftovers: Leftovers{limit: maxLeftovers}, ofScope: ring.Map[string, *Command]{}, waits: map[*table.Registration][]*Command{},
 	}
 }
 
-// Begin adds a close command that may concern any scope. It takes the leftovers of its keys.
-func (b *Book) Begin(c *Command) {
-	c.waiting, c.begun = map[*table.Registration]struct{}{}, map[messages.Key]bool{}
-	c.leftovers = b.Leftovers.take(c.Match)
+// Begin adds a close command. It takes the leftovers of its keys. due is called if the command takes too long.
+func (b *Book) Begin(o Order, due func(*Command)) *Command {
+	c := &Command{
+		Order: o, Reply: &messages.Closed{ID: o.ID}, leftovers: b.Leftovers.take(o.Match),
+		waiting: map[*table.Registration]struct{}{}, begun: map[messages.Key]bool{}, ofScopes: make([]ring.Node[*Command], len(o.Scopes)),
+	}
+	c.Due.What = func() { due(c) }
 	c.keys = slices.SortedFunc(maps.Keys(c.leftovers), messages.Key.Compare)
 	b.all.Push(&c.all, c)
-	b.wide.Push(&c.wide, c)
-}
-
-// Narrow notes that a close command concerns some scopes only.
-func (b *Book) Narrow(c *Command, scopes ...string) {
-	b.wide.Remove(&c.wide)
-	c.scopes, c.ofScopes = scopes, make([]ring.Node[*Command], len(scopes))
-	for i, scope := range scopes {
-		b.ofScope[scope] = b.Of(scope)
-		b.ofScope[scope].Push(&c.ofScopes[i], c)
+	for i, scope := range o.Scopes {
+		b.ofScope.Push(scope, &c.ofScopes[i], c)
 	}
+	if len(o.Scopes) == 0 {
+		b.wide.Push(&c.wide, c)
+	}
+	return c
 }
 
 // Count returns how many close commands have no reply.
@@ -107,10 +119,7 @@ func (b *Book) Of(scope string) *ring.Ring[*Command] {
 	if scope == "" {
 		return &b.wide
 	}
-	if of := b.ofScope[scope]; of != nil {
-		return of
-	}
-	return &ring.Ring[*Command]{}
+	return b.ofScope.Of(scope)
 }
 
 // OfKey returns the close commands without a reply that are about a key.
@@ -176,7 +185,7 @@ func (b *Book) Closed(reg *table.Registration, sessions int, left []contract.Lef
 // Listed notes which keys the store has.
 func (b *Book) Listed(c *Command, keys []messages.Key) {
 	if !c.replied {
-		c.Listing, c.stored = false, keys
+		c.Stored, c.stored = false, keys
 	}
 }
 
@@ -185,10 +194,11 @@ func (c *Command) left(key messages.Key, reason string) {
 	c.Reply.Left = append(c.Reply.Left, messages.Left{Key: key, Reason: reason})
 }
 
-// Next returns the next key of a close command that may have something left open, once all of its sessions were told to
-// drain, and whether that is to be closed. has reports whether a key has sessions: they close what the store has of it.
+// Next returns the next key of a close command that may have something left open, and whether that is to be closed for the
+// command. more is false if there is none, or none yet: first, all sessions are told to drain. has reports whether a key has
+// sessions, which close what the store has of it.
 func (b *Book) Next(c *Command, has func(messages.Key) bool) (key messages.Key, closes, more bool) {
-	if c.replied || c.Drains() || c.cleanups >= maxCleanups {
+	if c.replied || c.drains() || c.cleanups >= maxCleanups {
 		return key, false, false
 	}
 	if key, more = c.nextKey(); !more {
@@ -218,15 +228,15 @@ func (c *Command) nextKey() (key messages.Key, more bool) {
 // the key has sessions.
 func (c *Command) Concerns(key messages.Key, has bool) bool {
 	_, left := c.leftovers[key]
-	return left || !has && (c.Listing || len(c.stored) > 0)
+	return left || !has && (c.Stored || len(c.stored) > 0)
 }
 
 // CleanUp returns the leftovers of a key that are to be closed for a close command now. ok is false if there is nothing to be
-// done, and leave is true if the MCP session in the store is to be left. If another member of the cluster owns the key, it may
-// have resumed them from the store: they are kept, unless none of them can be resumed.
-func (b *Book) CleanUp(c *Command, key messages.Key, owned bool) (left []contract.Leftover, leave, ok bool) {
+// done, and leave is true if the MCP session in the store is to be left. If the key is not ours, the member of the cluster that owns it
+// may have resumed them from the store: they are kept, unless none of them can be resumed.
+func (b *Book) CleanUp(c *Command, key messages.Key, isOurs bool) (left []contract.Leftover, leave, ok bool) {
 	left = c.leftovers[key]
-	foreign := !c.How.Moves && !owned
+	foreign := !c.How.Moves && !isOurs
 	if foreign && (len(left) == 0 || slices.ContainsFunc(left, contract.Leftover.IsResumable)) {
 		b.keep(c, key)
 		return nil, false, false
@@ -250,17 +260,14 @@ func (b *Book) keep(c *Command, key messages.Key) {
 
 // End ends a close command that waits for nothing any more. It reports whether it has ended now.
 func (b *Book) End(c *Command) bool {
-	if c.replied || c.Listing || c.Drains() || len(c.waiting)+len(c.leftovers)+len(c.stored) > 0 {
+	if c.replied || c.Stored || c.drains() || len(c.waiting)+len(c.leftovers)+len(c.stored) > 0 {
 		return false
 	}
 	c.replied = true
 	b.all.Remove(&c.all)
 	b.wide.Remove(&c.wide)
-	for i, scope := range c.scopes {
-		of := b.ofScope[scope]
-		if of.Remove(&c.ofScopes[i]); of.Count == 0 {
-			delete(b.ofScope, scope)
-		}
+	for i, scope := range c.Scopes {
+		b.ofScope.Remove(scope, &c.ofScopes[i])
 	}
 	slices.SortFunc(c.Reply.Left, func(a, b messages.Left) int {
 		return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(a.Reason, b.Reason))
@@ -268,7 +275,7 @@ func (b *Book) End(c *Command) bool {
 	return true
 }
 
-// GiveUp lets a close command wait for nothing any longer, so that End ends it. Leftovers whose closing has not begun are kept
+// GiveUp makes a close command stop waiting, so that End ends it. Leftovers whose closing has not begun are kept
 // for the next command. It returns the sessions that are still closing.
 func (b *Book) GiveUp(c *Command) (closing []*table.Registration) {
 	for reg := range c.waiting {
@@ -283,8 +290,8 @@ func (b *Book) GiveUp(c *Command) (closing []*table.Registration) {
 			c.left(key, "there was no time to close the session from before the restart of this process")
 		}
 	}
-	c.Stop()
-	c.waiting, c.leftovers, c.stored, c.Scopes, c.Listing = nil, nil, nil, false, false
+	c.Sessions, c.ByScope, c.Stored = table.Cursor{}, false, false
+	c.waiting, c.leftovers, c.stored = nil, nil, nil
 	return closing
 }
 

@@ -24,9 +24,7 @@ func begin(leftovers int) (*Book, *Command) {
 	for i := range leftovers {
 		b.Leftovers.Add(keyOf(i), []contract.Leftover{{Resume: &mcpbridge.Resume{SessionID: fmt.Sprint(i)}, Reason: "refused"}})
 	}
-	c := &Command{Reply: &messages.Closed{}, Match: func(messages.Key) bool { return true }}
-	b.Begin(c)
-	return b, c
+	return b, b.Begin(Order{Match: func(messages.Key) bool { return true }}, nil)
 }
 
 // cleanup returns the session that closes what is left of a key.
@@ -64,7 +62,7 @@ func TestLeftoversAreClosedFewAtATimeBeforeTheReply(t *testing.T) {
 
 func TestWhatThereIsNoTimeForIsKeptForTheNextCommand(t *testing.T) {
 	b, c := begin(3)
-	c.Listing = true
+	c.Stored = true
 	_, _, is := b.CleanUp(c, keyOf(0), true)
 	require.True(t, is)
 	first := cleanup(keyOf(0))
@@ -110,9 +108,7 @@ func TestTheRecordsOfKeysWithSessionsAreTheirs(t *testing.T) {
 
 func TestCommandsAreFoundByTheKeysThatTheyConcern(t *testing.T) {
 	b, wide := begin(0)
-	narrow := &Command{Reply: &messages.Closed{}, Match: func(k messages.Key) bool { return k.Scope == "a" }}
-	b.Begin(narrow)
-	b.Narrow(narrow, "a")
+	narrow := b.Begin(Order{Match: func(k messages.Key) bool { return k.Scope == "a" }, Scopes: []string{"a"}}, nil)
 	of := func(scope string) (all []*Command) {
 		for c := range b.OfKey(messages.Key{Server: "s", Scope: scope}) {
 			all = append(all, c)

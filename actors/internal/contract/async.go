@@ -26,11 +26,6 @@ func (cfg *Config) RunsOn(m *mailbox.Mailbox) []actor.PropsOption {
 	return []actor.PropsOption{actor.WithMailbox(func() actor.Mailbox { return m }), actor.WithDispatcher(cfg.Dispatcher)}
 }
 
-// After sends a message to an actor after d.
-func After(to *mailbox.Mailbox, d time.Duration, msg any) *time.Timer {
-	return time.AfterFunc(d, func() { to.PostUserMessage(msg) })
-}
-
 // RequestFrom sends a message to an actor, and returns the reply. It blocks until that comes or ctx ends.
 func RequestFrom(ctx context.Context, system *actor.ActorSystem, to *mailbox.Mailbox, msg any) (reply any, err error) {
 	future := protocol.NewFuture(system, nil)

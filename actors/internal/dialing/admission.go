@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/jobs"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -34,7 +35,7 @@ func (d *Dialing) Admit() {
 			d.Cfg.Post.Send(next.Control.For.(*actor.PID), &contract.ControlAllowed{Is: true})
 		}
 	}
-	d.Do.Later(func() (more bool) { return false }) // after which the gate is asked again
+	d.Jobs.Later(&jobs.Job{Step: func() (more bool) { return false }}) // after which the gate is asked again
 }
 
 // onGateDue tells the gate the time.
@@ -48,7 +49,7 @@ func (d *Dialing) letDial(reg *table.Registration) {
 	d.Reports.Counters.Dials++
 	reg.WantsDial, reg.Addressed = false, reg.Server.PerKey == nil
 	if !reg.Draining {
-		d.Lists.SetState(reg, messages.StateConnecting)
+		d.Sessions.SetState(reg, messages.StateConnecting)
 	}
 	reg.TellLimits()
 	reg.Send(&contract.Grant{Generation: d.Table.Entry(reg.Key).Generation})
@@ -61,7 +62,7 @@ func (d *Dialing) Wanted(reg *table.Registration) {
 	}
 	reg.WantsDial = true
 	if !reg.Draining {
-		d.Lists.SetState(reg, messages.StateWaiting)
+		d.Sessions.SetState(reg, messages.StateWaiting)
 	}
 	d.Advance(reg)
 }
@@ -82,6 +83,7 @@ func (d *Dialing) Advance(reg *table.Registration) {
 	if !d.mayQueue(reg, now) {
 		d.Gate.Rest(&reg.Session)
 		if reg.NotBefore.After(now) {
+			reg.Backoff.What = func() { d.Advance(reg) }
 			d.Alarm.Set(&reg.Backoff, reg.NotBefore)
 		}
 		return
@@ -98,8 +100,7 @@ func (d *Dialing) BecameIdle(reg *table.Registration) {
 	if reg.Dialing || reg.Draining {
 		return
 	}
-	reg.WantsDial = false
-	d.Alarm.Remove(&reg.Backoff)
+	reg.WantNoDial(d.Alarm)
 	d.Gate.Idle(&reg.Session)
 }
 
@@ -107,7 +108,7 @@ func (d *Dialing) BecameIdle(reg *table.Registration) {
 func (d *Dialing) Abandoned(reg *table.Registration) {
 	d.Gate.Abandoned(&reg.Session, time.Now())
 	if !reg.Draining {
-		d.Lists.SetState(reg, messages.StateWaiting)
+		d.Sessions.SetState(reg, messages.StateWaiting)
 	}
 }
 
@@ -132,29 +133,4 @@ func (d *Dialing) AddressFound(msg *contract.AddressFound, from *actor.PID) {
 		is = d.Gate.Move(&reg.Session, msg.Address, time.Now())
 	}
 	d.Cfg.Post.Send(from, &contract.AddressAllowed{Is: is})
-}
-
-// ControlWanted queues a control, or refuses it.
-func (d *Dialing) ControlWanted(msg *contract.ControlWanted, from *actor.PID) {
-	control := d.Gate.WantControl(&table.Of(msg.Of).Session, time.Now(), from)
-	if control == nil {
-		d.Cfg.Post.Send(from, &contract.ControlAllowed{Is: false})
-		return
-	}
-	d.controls[msg] = control
-}
-
-// ControlOpened takes back the permit of a control.
-func (d *Dialing) ControlOpened(msg *contract.ControlWanted) {
-	if control := d.controls[msg]; control != nil {
-		d.Gate.ControlOpened(control)
-	}
-}
-
-// ControlEnded notes that a control has ended.
-func (d *Dialing) ControlEnded(msg *contract.ControlWanted) {
-	if control := d.controls[msg]; control != nil {
-		delete(d.controls, msg)
-		d.Gate.ControlEnded(control)
-	}
 }

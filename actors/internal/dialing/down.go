@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/jobs"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 )
 
@@ -29,7 +30,7 @@ func (d *Dialing) sendServerDownToAll(ep *admission.Endpoint) {
 			d.sendServerDown(reg)
 		}
 	}
-	d.Do.InSteps(func() bool { return all.Step(tell) })
+	d.Jobs.Do(&jobs.Job{Step: func() bool { return all.Step(tell) }})
 }
 
 // sendServerDown fails the waiting calls of a session that is queued for a server that is

@@ -24,7 +24,7 @@ func (d *Dialing) Touch(reg *table.Registration) {
 // evict drains a session to free its slot, or because it is idle.
 func (d *Dialing) evict(reg *table.Registration, reason messages.EvictReason) {
 	d.Reports.Evicted(reg, reason)
-	d.Do.Evict(reg)
+	d.Sessions.Drain(reg, contract.Drain{Evict: true})
 }
 
 // EvictIdle evicts sessions that have not been used for the idle timeout of their server. If there are many, others stay due.

@@ -21,11 +21,11 @@ const (
 	maxWaiting = 1000
 )
 
-// Book has the snapshot that is put together, and those that wait: one at a time is, the questions that come meanwhile wait for
-// the next one, and those that select the same sessions share it.
+// Book has the inspections that are not done. One snapshot is put together at a time. The questions that come meanwhile wait, and
+// those that select the same sessions share an inspection.
 type Book struct {
-	current *Listing
-	waiting []*Listing
+	current *Inspection
+	waiting []*Inspection
 }
 
 // Question is what an Inspect asks for.
@@ -45,8 +45,8 @@ type Asker struct {
 	PID *actor.PID
 }
 
-// Listing puts the sessions of a snapshot together.
-type Listing struct {
+// Inspection puts one snapshot together.
+type Inspection struct {
 	Question
 	Snapshot *messages.Snapshot // nil until it begins
 
@@ -54,58 +54,58 @@ type Listing struct {
 	regs   []*table.Registration // of which snapshots are taken
 	all    table.Cursor          // of the sessions of which they are taken in no order, if there are many
 	many   bool
-	listed []listed
+	rows   []row
 }
 
-// listed is a session with its place in a listing.
-type listed struct {
+// row is a session with what the sessions of a snapshot are ordered by.
+type row struct {
 	messages.SessionSnapshot
 	state admission.Rank
 	since uint64 // in the order in which sessions have got their states
 }
 
-// Ask notes a question. It returns the listing that is to be begun now, or nil. busy is true if too many others wait, and the
+// Ask notes a question. It returns the inspection that is to be begun now, or nil. busy is true if too many others wait, and the
 // question is not noted.
-func (b *Book) Ask(q Question, who Asker) (now *Listing, busy bool) {
+func (b *Book) Ask(q Question, who Asker) (now *Inspection, busy bool) {
 	for _, waiting := range b.waiting {
 		if waiting.Question == q {
 			waiting.askers = append(waiting.askers, who)
 			return nil, false
 		}
 	}
-	l := &Listing{Question: q, askers: []Asker{who}}
+	i := &Inspection{Question: q, askers: []Asker{who}}
 	switch {
 	case b.current == nil:
-		b.current = l
-		return l, false
+		b.current = i
+		return i, false
 	case len(b.waiting) == maxWaiting:
 		return nil, true
 	}
-	b.waiting = append(b.waiting, l)
+	b.waiting = append(b.waiting, i)
 	return nil, false
 }
 
-// Next ends the listing, and returns the one that is to be begun next, or nil.
-func (b *Book) Next() *Listing {
+// Next ends the inspection, and returns the one that is to be begun next, or nil.
+func (b *Book) Next() *Inspection {
 	if b.current = nil; len(b.waiting) > 0 {
 		b.current, b.waiting = b.waiting[0], b.waiting[1:]
 	}
 	return b.current
 }
 
-// Clear forgets all listings, and returns who has waited for them.
+// Clear forgets all inspections, and returns who waits for them.
 func (b *Book) Clear() (all []Asker) {
 	if b.current != nil {
 		all = b.current.askers
 	}
-	for _, l := range b.waiting {
-		all = append(all, l.askers...)
+	for _, i := range b.waiting {
+		all = append(all, i.askers...)
 	}
 	*b = Book{}
 	return all
 }
 
-// Len returns how many sessions of the listing that is put together were taken.
+// Len returns how many sessions of the current inspection were taken.
 func (b *Book) Len() int {
 	if b.current == nil {
 		return 0
@@ -114,70 +114,70 @@ func (b *Book) Len() int {
 }
 
 // Begin counts and selects the sessions, and adds their numbers to the snapshot.
-func (l *Listing) Begin(t *table.Table, snapshot *messages.Snapshot) {
-	counts, matching := t.Matching(l.Filter)
-	l.Snapshot = snapshot
+func (i *Inspection) Begin(t *table.Table, snapshot *messages.Snapshot) {
+	counts, matching := t.Matching(i.Filter)
+	i.Snapshot = snapshot
 	snapshot.States = counts
 	for _, n := range counts {
 		snapshot.Total += n
 	}
-	if l.Limit = min(l.Limit, snapshot.Total); l.Limit < 0 {
-		l.Limit = snapshot.Total
+	if i.Limit = min(i.Limit, snapshot.Total); i.Limit < 0 {
+		i.Limit = snapshot.Total
 	}
-	if l.many = l.Limit > maxSelected && l.Scope == ""; l.many {
-		l.all = t.Cursor(func(server string) bool { return l.Server == "" || l.Server == server })
+	if i.many = i.Limit > maxSelected && i.Scope == ""; i.many {
+		i.all = t.Cursor(func(server string) bool { return i.Server == "" || i.Server == server })
 		return
 	}
 	for reg := range matching {
-		if len(l.regs) == l.Limit {
+		if len(i.regs) == i.Limit {
 			break
 		}
-		l.regs = append(l.regs, reg)
+		i.regs = append(i.regs, reg)
 	}
 }
 
 // Step takes the snapshots of the next sessions. It reports whether there are more.
-func (l *Listing) Step() (more bool) {
-	n := min(contract.WalkStep, len(l.regs))
-	for _, reg := range l.regs[:n] {
+func (i *Inspection) Step() (more bool) {
+	n := min(contract.WalkStep, len(i.regs))
+	for _, reg := range i.regs[:n] {
 		if !reg.Removed() {
-			l.take(reg)
+			i.take(reg)
 		}
 	}
-	l.regs = l.regs[n:]
-	return len(l.regs) > 0 || l.all.Step(func(reg *table.Registration) {
-		if l.State == "" || reg.State() == l.State {
-			l.take(reg)
+	i.regs = i.regs[n:]
+	return len(i.regs) > 0 || i.all.Step(func(reg *table.Registration) {
+		if i.State == "" || reg.State() == i.State {
+			i.take(reg)
 		}
 	})
 }
 
 // take adds the snapshot of a session.
-func (l *Listing) take(reg *table.Registration) {
+func (i *Inspection) take(reg *table.Registration) {
 	state, since := reg.Rank()
-	l.listed = append(l.listed, listed{reg.Snapshot(l.Snapshot.Time), state, since})
+	i.rows = append(i.rows, row{reg.Snapshot(i.Snapshot.Time), state, since})
 }
 
 // Len returns how many sessions were taken.
-func (l *Listing) Len() int { return len(l.listed) }
+func (i *Inspection) Len() int { return len(i.rows) }
 
 // Answer gives the snapshot to each who waits for it. It takes time that grows with its sessions, and may be called from any
 // goroutine after the last step.
-func (l *Listing) Answer(supervisor string, give func(to *actor.PID, snapshot *messages.Snapshot)) {
-	if l.many && l.Limit < len(l.listed) {
-		slices.SortFunc(l.listed, func(a, b listed) int {
+func (i *Inspection) Answer(supervisor string, give func(to *actor.PID, snapshot *messages.Snapshot)) {
+	if i.many && i.Limit < len(i.rows) {
+		slices.SortFunc(i.rows, func(a, b row) int {
 			return cmp.Or(cmp.Compare(a.state, b.state), cmp.Compare(a.Key.Server, b.Key.Server), cmp.Compare(a.since, b.since))
 		})
-		l.listed = l.listed[:l.Limit]
+		i.rows = i.rows[:i.Limit]
 	}
-	slices.SortFunc(l.listed, func(a, b listed) int { return a.Key.Compare(b.Key) })
-	sessions := make([]messages.SessionSnapshot, len(l.listed))
-	for i := range l.listed {
-		sessions[i] = l.listed[i].SessionSnapshot
-		sessions[i].Supervisor = supervisor
+	slices.SortFunc(i.rows, func(a, b row) int { return a.Key.Compare(b.Key) })
+	sessions := make([]messages.SessionSnapshot, len(i.rows))
+	for at := range i.rows {
+		sessions[at] = i.rows[at].SessionSnapshot
+		sessions[at].Supervisor = supervisor
 	}
-	for _, asker := range l.askers {
-		mine := *l.Snapshot
+	for _, asker := range i.askers {
+		mine := *i.Snapshot
 		mine.ID, mine.Sessions = asker.ID, sessions
 		give(asker.PID, &mine)
 	}

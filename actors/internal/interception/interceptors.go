@@ -47,15 +47,14 @@ type With struct {
 	Owners        *owners.Book
 	Cancellations *pace.Pace[messages.Key]
 	Alarm         *alarm.Alarm[func()]
-	Do            Do
+	Calls         Calls
 }
 
-// Do is what the registry does for interceptors.
-type Do struct {
-	Accept   func(k *contract.Call)      // gives a call to its session, or rejects it
-	HandBack func(k *contract.Call) bool // gives a call to the member that owns its key, if that is another one
-	Withdraw func(k *contract.Call)      // cancels a call that was accepted
-	Ended    func()                      // an operation has its reply
+// Calls takes the calls that interceptors pass on.
+type Calls interface {
+	Accept(k *contract.Call)        // gives a call to its session, or rejects it
+	HandBack(k *contract.Call) bool // gives a call to the member that owns its key, if that is another one
+	Withdraw(k *contract.Call)      // cancels a call that was accepted
 }
 
 // New returns interceptors that run no operation yet.
@@ -90,8 +89,8 @@ func (f *Interceptors) Submit(k *contract.Call) {
 	switch waiting := f.Table.Waiting + f.unpassed; {
 	case passes, len(f.Cfg.Interceptors) == 0 && !asks,
 		refusal.Malformed(k) != nil || f.Table.Stopping || !time.Now().Before(k.Deadline) || f.Refusal.Orphaned(k) != nil:
-		f.Do.Accept(k)
-	case k.List == (messages.Key{}) && f.Do.HandBack(k): // the interceptors of the member that owns the key run
+		f.Calls.Accept(k)
+	case k.List == (messages.Key{}) && f.Calls.HandBack(k): // the interceptors of the member that owns the key run
 	case waiting >= f.Cfg.MaxWaitingTotal:
 		f.Cfg.Post.Send(k.Caller, k.Failure(messages.CodeBusy, fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", waiting)))
 	case f.all.count[k.Key] >= limits.MaxInFlight+limits.MaxWaiting:
@@ -126,7 +125,7 @@ func (f *Interceptors) Receive(msg any) bool {
 	case *passedOn:
 		f.onPassedOn(msg)
 	case *withdrawn:
-		f.Do.Withdraw(msg.call)
+		f.Calls.Withdraw(msg.call)
 	case *intercepted:
 		if failure, ok := msg.reply.(*messages.Failure); ok && msg.own {
 			failure.MayHaveRun = msg.of.mayHaveRun()
@@ -149,7 +148,7 @@ func (f *Interceptors) onPassedOn(msg *passedOn) {
 		msg.of.passesOn = true
 		f.unpassed--
 	}
-	f.Do.Accept(msg.call)
+	f.Calls.Accept(msg.call)
 }
 
 // Unread answers the call of a message that the registry has not read before it stopped. It reports whether it was one.
@@ -166,7 +165,7 @@ func (f *Interceptors) Unread(msg any) bool {
 
 // CancelNamed cancels the operations of an id that run through the interceptors.
 func (f *Interceptors) CancelNamed(key messages.Key, id string) {
-	for i := range f.all.of(key, id) {
+	for i := range f.all.named.Of(operationName{key, id}).All() {
 		f.cancelLater(i, "")
 	}
 }
@@ -174,7 +173,7 @@ func (f *Interceptors) CancelNamed(key messages.Key, id string) {
 // CancelScope cancels the operations of a scope that run through the interceptors, up to a serial. It returns how
 // many had not been passed on.
 func (f *Interceptors) CancelScope(scope string, upTo uint64, detail string) (count int) {
-	for i := range f.all.ofScope(scope).All() {
+	for i := range f.all.scopes.Of(scope).All() {
 		if i.Serial > upTo {
 			continue
 		}
@@ -241,14 +240,13 @@ func (f *Interceptors) reply(i *operation, reply messages.Reply) {
 	f.Alarm.Remove(&i.due)
 	i.cancel()
 	f.Cfg.Post.Send(i.Caller, reply)
-	f.Do.Ended()
 }
 
 // Stop answers the operations whose interceptors do not return soon, because the registry stops: they have as much time as a
 // session has to close.
 func (f *Interceptors) Stop() {
 	if !f.Table.Stopping && f.Count() > 0 {
-		drainTime, closeTime := f.Table.Slowest()
+		drainTime, closeTime := f.Table.Servers.Slowest()
 		f.Alarm.Set(&f.stop, time.Now().Add(drainTime+closeTime))
 	}
 }

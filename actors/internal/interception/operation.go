@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"reflect"
 	"time"
 
@@ -194,11 +193,10 @@ func outcomeOf(k *contract.Call, msg any) (messages.Result, error) {
 // operations are the operations that run through the interceptors. Adding and
 // removing one takes constant time, and so does finding each one of an id or of a scope.
 type operations struct {
-	all   ring.Ring[*operation]
-	count map[messages.Key]int // of each key
-	named map[operationName]*ring.Ring[*operation]
-
-	scopes map[string]*ring.Ring[*operation]
+	all    ring.Ring[*operation]
+	count  map[messages.Key]int // of each key
+	named  ring.Map[operationName, *operation]
+	scopes ring.Map[string, *operation]
 }
 
 // operationName is how a [messages.Cancel] names an operation.
@@ -213,7 +211,7 @@ func (i *operation) name() operationName { return operationName{i.Key, i.Op.Requ
 // newOperations returns operations without any operation.
 func newOperations() operations {
 	return operations{
-		count: map[messages.Key]int{}, named: map[operationName]*ring.Ring[*operation]{}, scopes: map[string]*ring.Ring[*operation]{},
+		count: map[messages.Key]int{}, named: ring.Map[operationName, *operation]{}, scopes: ring.Map[string, *operation]{},
 	}
 }
 
@@ -226,51 +224,20 @@ func (s *operations) has(i *operation) bool {
 func (s *operations) add(i *operation) {
 	s.all.Push(&i.among, i)
 	s.count[i.Key]++
-	beside := s.ofScope(i.Key.Scope)
-	s.scopes[i.Key.Scope] = beside
-	beside.Push(&i.beside, i)
-	name := i.name()
-	if name.id == "" {
-		return // it cannot be cancelled
+	s.scopes.Push(i.Key.Scope, &i.beside, i)
+	if name := i.name(); name.id != "" { // else it cannot be cancelled
+		s.named.PushFront(name, &i.node, i)
 	}
-	if s.named[name] == nil {
-		s.named[name] = &ring.Ring[*operation]{}
-	}
-	s.named[name].PushFront(&i.node, i)
 }
 
 // remove removes an operation.
 func (s *operations) remove(i *operation) {
 	s.all.Remove(&i.among)
-	beside := s.scopes[i.Key.Scope]
-	if beside.Remove(&i.beside); beside.Count == 0 {
-		delete(s.scopes, i.Key.Scope)
-	}
+	s.scopes.Remove(i.Key.Scope, &i.beside)
+	s.named.Remove(i.name(), &i.node)
 	if s.count[i.Key]--; s.count[i.Key] == 0 {
 		delete(s.count, i.Key)
 	}
-	if named := i.node.In; named != nil {
-		if named.Remove(&i.node); named.Count == 0 {
-			delete(s.named, i.name())
-		}
-	}
-}
-
-// ofScope returns the operations of a scope.
-func (s *operations) ofScope(scope string) *ring.Ring[*operation] {
-	if of := s.scopes[scope]; of != nil {
-		return of
-	}
-	return &ring.Ring[*operation]{}
-}
-
-// of yields the operations of a key and an id. The one that was yielded may be removed
-// meanwhile.
-func (s *operations) of(key messages.Key, id string) iter.Seq[*operation] {
-	if named := s.named[operationName{key, id}]; named != nil {
-		return named.All()
-	}
-	return func(func(*operation) bool) {}
 }
 
 // listKey is the key of the [messages.Key] of a list in the context of an operation that asks another member for it.

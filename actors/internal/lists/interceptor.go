@@ -41,8 +41,8 @@ type (
 		declared string         // see [mcpbridge.Declared], if the scope declares capabilities
 		reply    chan<- listAnswer
 	}
-	// listReturned brings the end of a fetch.
-	listReturned struct {
+	// listFetched brings the end of a fetch.
+	listFetched struct {
 		fetch      *catalogue.Fetch
 		generation uint64 // of the session that was listed on
 		list       *catalogue.List
@@ -54,7 +54,7 @@ type (
 func (m *listAsked) About() string { return m.key.String() + " " + m.method + " " + m.class }
 
 // About says what was listed.
-func (m *listReturned) About() string { return m.fetch.On.String() + " " + m.fetch.Method() }
+func (m *listFetched) About() string { return m.fetch.On.String() + " " + m.fetch.Method() }
 
 // listAnswer is the answer to a listAsked. It is zero if the registry does not take the operation.
 type listAnswer struct {
@@ -154,7 +154,7 @@ func wait(ctx context.Context, fetch *catalogue.Fetch) *messages.Failure {
 
 // list lists on the session that the catalogue has named, unless another member has the list, and reports the outcome.
 func (i interceptor) list(ctx context.Context, op messages.Operation, a listAnswer) (messages.Result, error) {
-	report := &listReturned{fetch: a.Run, failure: messages.NewFailure(op, messages.CodeInternal, "the listing panicked")}
+	report := &listFetched{fetch: a.Run, failure: messages.NewFailure(op, messages.CodeInternal, "the listing panicked")}
 	defer func() { i.mailbox.PostUserMessage(report) }()
 	h := *op.Head()
 	h.Key = a.Run.On
@@ -195,7 +195,7 @@ func (i interceptor) remember(fetch *catalogue.Fetch) bool {
 	}
 	list := catalogue.Decode(fetch.Method(), record.List)
 	if list != nil {
-		i.mailbox.PostUserMessage(&listReturned{fetch: fetch, list: list})
+		i.mailbox.PostUserMessage(&listFetched{fetch: fetch, list: list})
 	}
 	return list != nil
 }

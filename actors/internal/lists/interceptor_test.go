@@ -43,7 +43,7 @@ func TestTheFetchingOfAListEndsAlsoIfItsCallerHasGone(t *testing.T) {
 		a := catalogue.New().Ask(catalogue.Question{Key: asked.key, Method: asked.method, Class: "all"}, time.Now())
 		require.NotNil(t, a.Run)
 		asked.reply <- listAnswer{Answer: a}
-		returned := (<-reads).(*listReturned)
+		returned := (<-reads).(*listFetched)
 		require.Same(t, a.Run, returned.fetch)
 		require.NotNil(t, returned.failure)
 	})

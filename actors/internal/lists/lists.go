@@ -9,8 +9,11 @@ import (
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/jobs"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/actors/internal/member"
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
+	"github.com/mcpactor/mcpactor/actors/internal/reports"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -19,20 +22,23 @@ import (
 // Lists answers operations from the catalogue, and tells it what becomes of sessions. Only the registry uses it, but for the
 // Runners that [Lists.Interceptor] returns.
 type Lists struct {
-	Cfg       *contract.Config
-	Mailbox   *mailbox.Mailbox // of the registry
-	Table     *table.Table
-	Owners    *owners.Book
+	With
 	Catalogue *catalogue.Catalogue
-	Do        Do
 }
 
-// Do is what the registry does for lists.
-type Do struct {
-	Owns    func(key messages.Key) bool // reports whether this member owns a key
-	Publish func(messages.Event)
-	Await   func(work func() (then func())) // works in another goroutine; the registry stops after it
+// With is what lists need.
+type With struct {
+	Cfg     *contract.Config
+	Mailbox *mailbox.Mailbox // of the registry
+	Table   *table.Table
+	Owners  *owners.Book
+	Member  *member.Member
+	Reports *reports.Reports
+	Jobs    *jobs.Jobs
 }
+
+// New returns lists, of which none is known.
+func New(with With) *Lists { return &Lists{with, catalogue.New()} }
 
 // Interceptor returns the innermost interceptor, around the Runner that passes operations on.
 func (l *Lists) Interceptor(next actors.Runner) actors.Runner {
@@ -44,8 +50,8 @@ func (l *Lists) Receive(msg any) bool {
 	switch msg := msg.(type) {
 	case *listAsked:
 		l.onAsked(msg)
-	case *listReturned:
-		l.onReturned(msg)
+	case *listFetched:
+		l.onFetched(msg)
 	default:
 		return false
 	}
@@ -57,7 +63,7 @@ func (l *Lists) Unread(msg any) bool {
 	switch msg := msg.(type) {
 	case *listAsked:
 		msg.reply <- listAnswer{}
-	case *listReturned:
+	case *listFetched:
 	default:
 		return false
 	}
@@ -95,7 +101,7 @@ func (l *Lists) onAsked(msg *listAsked) {
 		q.Class, declared = msg.class, msg.declared
 	}
 	if reg != nil {
-		q.Of = &reg.Lists
+		q.Of = &reg.Lists.Catalogue
 		if reg.WasOpen && reg.Info.Declared != declared { // the scope was bound after the session was opened
 			q.Class = mcpbridge.OwnListClass(msg.key.Scope)
 		}
@@ -105,7 +111,7 @@ func (l *Lists) onAsked(msg *listAsked) {
 		return
 	}
 	a := listAnswer{Answer: l.Catalogue.Ask(q, time.Now()), down: down}
-	a.ask = a.Run != nil && msg.asked == (messages.Key{}) && a.Run.MayAsk() && !l.Do.Owns(a.Run.ListKey())
+	a.ask = a.Run != nil && msg.asked == (messages.Key{}) && a.Run.MayAsk() && !l.Member.Owns(a.Run.ListKey())
 	a.fails = l.Cfg.FailFast && down != nil && a.Wait != nil && !msg.fresh
 	msg.reply <- a
 }
@@ -119,7 +125,7 @@ func (l *Lists) isIdle(key messages.Key) bool {
 // ClassOf returns the class of a key, or "" if only code of the user can tell. reg is its session, or nil.
 func (l *Lists) ClassOf(srv *table.Server, reg *table.Registration, key messages.Key) string {
 	switch bind := l.Owners.Binding(key.Scope); {
-	case srv.ListClass == nil && (reg != nil && reg.OwnLists || bind.Handler != nil || bind.Subscriber != nil):
+	case srv.ListClass == nil && (reg != nil && reg.Lists.Own || bind.Handler != nil || bind.Subscriber != nil):
 		return mcpbridge.OwnListClass(key.Scope)
 	case bind.Capabilities != nil:
 		return ""
@@ -127,11 +133,11 @@ func (l *Lists) ClassOf(srv *table.Server, reg *table.Registration, key messages
 	return srv.Class
 }
 
-// onReturned notes the end of a fetch.
-func (l *Lists) onReturned(msg *listReturned) {
+// onFetched notes the end of a fetch.
+func (l *Lists) onFetched(msg *listFetched) {
 	var of *catalogue.Session
 	if reg := l.Table.Current(msg.fetch.On); reg != nil && reg.Generation == msg.generation {
-		of = &reg.Lists
+		of = &reg.Lists.Catalogue
 	}
 	replaced, unsaved := l.Catalogue.Fetched(msg.fetch, of, msg.list, msg.failure, time.Now())
 	if unsaved {
@@ -139,19 +145,19 @@ func (l *Lists) onReturned(msg *listReturned) {
 	}
 	if replaced {
 		stamp := messages.Stamp{Key: messages.Key{Server: msg.fetch.On.Server}, Time: time.Now(), Supervisor: l.Cfg.Name}
-		l.Do.Publish(&messages.CatalogueChanged{Stamp: stamp, Method: msg.fetch.Method()})
+		l.Reports.Publish(&messages.CatalogueChanged{Stamp: stamp, Method: msg.fetch.Method()})
 	}
 }
 
 // Changed notes that a server announces other lists.
 func (l *Lists) Changed(reg *table.Registration, n messages.Notification) {
-	for _, method := range listedBy(n) {
-		l.Catalogue.Changed(&reg.Lists, l.ClassOf(reg.Server, reg, reg.Key), method)
+	for _, method := range listsOf(n) {
+		l.Catalogue.Changed(&reg.Lists.Catalogue, l.ClassOf(reg.Server, reg, reg.Key), method)
 	}
 }
 
-// listedBy returns the methods of the lists that a notification is about.
-func listedBy(n messages.Notification) []string {
+// listsOf returns the methods of the lists that a notification is about.
+func listsOf(n messages.Notification) []string {
 	switch n.(type) {
 	case *messages.ToolsChanged:
 		return []string{"tools/list"}
@@ -172,29 +178,27 @@ func (l *Lists) Separate(scope string, bind *messages.Bind) {
 	}
 	var sessions []*catalogue.Session
 	for _, reg := range l.Table.OfScope(scope) {
-		reg.OwnLists = reg.OwnLists || own
-		sessions = append(sessions, &reg.Lists)
+		reg.Lists.Own = reg.Lists.Own || own
+		sessions = append(sessions, &reg.Lists.Catalogue)
 	}
 	l.Catalogue.Separate(time.Now(), scope, sessions...)
 }
 
+// Opened notes that a session has a connection.
+func (l *Lists) Opened(reg *table.Registration) {
+	l.Catalogue.Opened(&reg.Lists.Catalogue, reg.Key, l.ClassOf(reg.Server, reg, reg.Key), time.Now())
+}
+
+// Lost notes that a session has no connection.
+func (l *Lists) Lost(reg *table.Registration) { l.Catalogue.Lost(&reg.Lists.Catalogue, time.Now()) }
+
 // Closed notes that a session is closed.
-func (l *Lists) Closed(reg *table.Registration) { l.Catalogue.Closed(&reg.Lists, time.Now()) }
+func (l *Lists) Closed(reg *table.Registration) { l.Catalogue.Closed(&reg.Lists.Catalogue, time.Now()) }
 
 // RootsSet notes that a scope has set the roots of one of its sessions, by which the server may list.
 func (l *Lists) RootsSet(reg *table.Registration) {
-	reg.OwnLists = true
-	l.Catalogue.Separate(time.Now(), reg.Key.Scope, &reg.Lists)
-}
-
-// SetState notes the state of a session, which lists while it has a connection.
-func (l *Lists) SetState(reg *table.Registration, state messages.State) {
-	l.Table.SetState(reg, state)
-	if state == messages.StateReady {
-		l.Catalogue.Opened(&reg.Lists, reg.Key, l.ClassOf(reg.Server, reg, reg.Key), time.Now())
-	} else {
-		l.Catalogue.Lost(&reg.Lists, time.Now())
-	}
+	reg.Lists.Own = true
+	l.Catalogue.Separate(time.Now(), reg.Key.Scope, &reg.Lists.Catalogue)
 }
 
 // save saves a list that scopes share.
@@ -202,7 +206,7 @@ func (l *Lists) save(of *catalogue.Fetch, list *catalogue.List) {
 	if l.Cfg.Store == nil || l.Table.Stopping {
 		return
 	}
-	l.Do.Await(func() (then func()) {
+	l.Jobs.Await(func() (then func()) {
 		key := of.ListKey()
 		contract.KeyStore{Cfg: l.Cfg, Key: key}.Try("save a list", func(ctx context.Context) error {
 			data, err := list.Encode()

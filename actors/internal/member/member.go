@@ -12,11 +12,13 @@ import (
 
 // Member asks the node of the cluster, and tells it what it has to know. Without a cluster, the registry owns all keys.
 type Member struct {
-	Cfg   *contract.Config
-	Table *table.Table
-
+	cfg     *contract.Config
+	table   *table.Table
 	cluster protocol.Cluster // whose Owns is nil without a cluster
 }
+
+// New returns a member of no cluster.
+func New(cfg *contract.Config, t *table.Table) *Member { return &Member{cfg: cfg, table: t} }
 
 // Join replaces the cluster.
 func (m *Member) Join(cluster protocol.Cluster) { m.cluster = cluster }
@@ -26,12 +28,12 @@ func (m *Member) TellTimeouts(closing time.Duration) {
 	if m.cluster.HandBack == nil {
 		return
 	}
-	t := &protocol.Timeouts{Calls: make(map[string]time.Duration, len(m.Table.Servers)), Call: m.Table.Common().CallTimeout, Close: closing}
-	for name, srv := range m.Table.Servers {
+	t := &protocol.Timeouts{Calls: make(map[string]time.Duration, len(m.table.Servers)), Call: m.table.Common.CallTimeout, Close: closing}
+	for name, srv := range m.table.Servers {
 		t.Calls[name] = srv.Resolved.CallTimeout
 		t.Connect = max(t.Connect, srv.Resolved.ConnectTimeout)
 	}
-	m.Cfg.Post.Send(m.cluster.HandBack, t)
+	m.cfg.Post.Send(m.cluster.HandBack, t)
 }
 
 // Owns reports whether this member owns a key.
@@ -50,13 +52,13 @@ func (m *Member) HandBack(k *contract.Call) {
 	if k.Run.Lost != nil {
 		back.MayHaveRun, back.Detail = true, k.Run.Lost.ForCaller()
 	}
-	m.Cfg.Post.Send(m.cluster.HandBack, back)
+	m.cfg.Post.Send(m.cluster.HandBack, back)
 }
 
 // Withdraw cancels a call that was handed back, if it was.
 func (m *Member) Withdraw(k *contract.Call) {
 	if !m.Owns(k.Key) && k.Op.RequestID() != "" {
-		m.Cfg.Post.Send(m.cluster.HandBack, &protocol.Withdrawn{Cancel: &messages.Cancel{Key: k.Key, ID: k.Op.RequestID()}})
+		m.cfg.Post.Send(m.cluster.HandBack, &protocol.Withdrawn{Cancel: &messages.Cancel{Key: k.Key, ID: k.Op.RequestID()}})
 	}
 }
 

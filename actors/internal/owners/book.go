@@ -4,7 +4,6 @@ package owners
 
 import (
 	"cmp"
-	"container/list"
 	"fmt"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -21,18 +20,19 @@ const MaxUnowned = 1 << 16
 
 // Book has the bindings of scopes, and the actors that scopes and calls belong to.
 type Book struct {
-	do       Do
+	decided  []Decision                // and not yet returned
 	bindings map[string]*messages.Bind // by scope
-	all      map[name]*owner
+	all      map[name]*holder
 	unowned  int          // bindings without an owner
 	orphans  []*heldScope // those of unowned whose holder has terminated, the oldest first
 }
 
-// Do is what follows from what the book is told.
-type Do struct {
-	Watch   func(*actor.PID) // the registry is to hear when the actor terminates
-	Unwatch func(*actor.PID) // or not any more
-	Unbound func(scope string, was *messages.Bind)
+// Decision is what follows from what the book was told. One of Watch, Unwatch and Unbound is set.
+type Decision struct {
+	Watch   *actor.PID     // is to be watched from now on
+	Unwatch *actor.PID     // or not any longer
+	Unbound *messages.Bind // the binding that Scope had until now
+	Scope   string
 }
 
 // name identifies the actor of a PID.
@@ -41,12 +41,12 @@ type name struct{ address, id string }
 // nameOf returns the name of the actor of a PID.
 func nameOf(pid *actor.PID) name { return name{pid.Address, pid.Id} }
 
-// owner is an actor that scopes or calls belong to, or that is the handler or the subscriber of scopes without
+// holder is an actor that scopes or calls belong to, or that is the handler or the subscriber of scopes without
 // an owner. It is watched once, for as long as there are any.
-type owner struct {
+type holder struct {
 	pid    *actor.PID
-	scopes map[string]*list.Element // whose bindings end with it
-	order  list.List                // of *heldScope: the same, in the order in which they were bound
+	scopes map[string]*heldScope    // whose bindings end with it
+	order  ring.Ring[*heldScope]    // the same, in the order in which they were bound, without those that were ended
 	calls  map[*contract.Call]*Call // that name it, and have no reply
 	asked  ring.Ring[*Call]         // the same, in the order in which they came
 }
@@ -56,6 +56,7 @@ type heldScope struct {
 	scope string
 	owned bool           // it belongs to the actor, which is not only its handler or subscriber
 	bind  *messages.Bind // the binding
+	node  ring.Node[*heldScope]
 }
 
 // Call is a call that has an owner.
@@ -66,9 +67,18 @@ type Call struct {
 }
 
 // New returns a book without any binding.
-func New(do Do) *Book {
-	return &Book{do: do, bindings: map[string]*messages.Bind{}, all: map[name]*owner{}}
+func New() *Book {
+	return &Book{bindings: map[string]*messages.Bind{}, all: map[name]*holder{}}
 }
+
+// Decided returns what was decided since it was last asked, in order.
+func (b *Book) Decided() (decided []Decision) {
+	decided, b.decided = b.decided, nil
+	return decided
+}
+
+// decide notes a decision.
+func (b *Book) decide(d Decision) { b.decided = append(b.decided, d) }
 
 // Bindings returns how many scopes are bound.
 func (b *Book) Bindings() int { return len(b.bindings) }
@@ -100,7 +110,7 @@ func (b *Book) Bind(scope string, cmd *messages.Bind, capabilities *mcp.ClientCa
 	}
 	holder := holderOf(cmd)
 	if holder != nil {
-		b.owner(holder).hold(&heldScope{scope, cmd.Owner != nil, cmd})
+		b.holder(holder).hold(&heldScope{scope: scope, owned: cmd.Owner != nil, bind: cmd})
 	}
 	b.unbind(scope, holder)
 	if holder != nil {
@@ -143,7 +153,7 @@ func (b *Book) unbind(scope string, next *actor.PID) {
 		return
 	}
 	delete(b.bindings, scope)
-	b.do.Unbound(scope, previous)
+	b.decide(Decision{Unbound: previous, Scope: scope})
 	if previous.Owner == nil {
 		b.unowned--
 	}
@@ -169,51 +179,54 @@ func (b *Book) forgetOrphan() bool {
 }
 
 // hold notes that the binding of a scope ends with the actor.
-func (o *owner) hold(held *heldScope) {
+func (o *holder) hold(held *heldScope) {
 	o.release(held.scope)
-	o.scopes[held.scope] = o.order.PushBack(held)
+	o.scopes[held.scope] = held
+	o.order.Push(&held.node, held)
 }
 
 // release notes that the binding of a scope does not end with the actor.
-func (o *owner) release(scope string) {
-	if at := o.scopes[scope]; at != nil {
-		o.order.Remove(at)
+func (o *holder) release(scope string) {
+	if held := o.scopes[scope]; held != nil {
+		o.order.Remove(&held.node)
 		delete(o.scopes, scope)
 	}
 }
 
 // owns reports whether a scope belongs to the actor.
-func (o *owner) owns(scope string) bool {
-	at := o.scopes[scope]
-	return at != nil && at.Value.(*heldScope).owned
+func (o *holder) owns(scope string) bool {
+	held := o.scopes[scope]
+	return held != nil && held.owned
 }
 
-// owner returns an owner, which is watched from now on.
-func (b *Book) owner(pid *actor.PID) *owner {
+// holder returns the holder with a PID, which is watched from now on.
+func (b *Book) holder(pid *actor.PID) *holder {
 	o := b.all[nameOf(pid)]
 	if o == nil {
-		o = &owner{pid: pid, scopes: map[string]*list.Element{}, calls: map[*contract.Call]*Call{}}
+		o = &holder{pid: pid, scopes: map[string]*heldScope{}, calls: map[*contract.Call]*Call{}}
 		b.all[nameOf(pid)] = o
-		b.do.Watch(pid)
+		b.decide(Decision{Watch: pid})
 	}
 	return o
 }
 
-// free ends the watching of an owner that nothing belongs to any longer.
-func (b *Book) free(o *owner) {
+// free ends the watching of a holder that nothing belongs to any longer.
+func (b *Book) free(o *holder) {
 	if len(o.scopes)+len(o.calls) == 0 {
 		delete(b.all, nameOf(o.pid))
-		b.do.Unwatch(o.pid)
+		b.decide(Decision{Unwatch: o.pid})
 	}
 }
 
-// Clear forgets all, and ends the watching of all owners, because each watched actor keeps the PIDs of
+// Clear forgets all, and ends the watching of all holders, because each watched actor keeps the PIDs of
 // its watchers.
 func (b *Book) Clear() {
+	decided := b.decided
 	for _, o := range b.all {
-		b.do.Unwatch(o.pid)
+		decided = append(decided, Decision{Unwatch: o.pid})
 	}
-	*b = *New(b.do)
+	*b = *New()
+	b.decided = decided
 }
 
 // Accepted notes that a call belongs to its owner, if it has one. cancel cancels a call that interceptors have, or is nil.
@@ -222,7 +235,7 @@ func (b *Book) Accepted(k *contract.Call, cancel func()) {
 	if pid == nil {
 		return
 	}
-	o := b.owner(pid)
+	o := b.holder(pid)
 	o.forget(k)
 	owned := &Call{Call: k, Cancel: cancel}
 	o.calls[k] = owned
@@ -242,7 +255,7 @@ func (b *Book) Answered(k *contract.Call) {
 }
 
 // forget notes that a call does not belong to the owner any more. It reports whether it did.
-func (o *owner) forget(k *contract.Call) bool {
+func (o *holder) forget(k *contract.Call) bool {
 	owned := o.calls[k]
 	if owned == nil {
 		return false

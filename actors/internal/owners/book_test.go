@@ -11,14 +11,23 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// watched is a book that notes whom it watches.
-func watched() (b *Book, watches map[string]bool, unbound *[]string) {
-	watches, unbound = map[string]bool{}, new([]string)
-	return New(Do{
-		Watch:   func(pid *actor.PID) { watches[pid.Id] = true },
-		Unwatch: func(pid *actor.PID) { delete(watches, pid.Id) },
-		Unbound: func(scope string, _ *messages.Bind) { *unbound = append(*unbound, scope) },
-	}), watches, unbound
+// follower carries out what a book has decided.
+type follower struct {
+	watches map[string]bool
+	unbound []string
+}
+
+func (f *follower) follow(b *Book) {
+	for _, d := range b.Decided() {
+		switch {
+		case d.Watch != nil:
+			f.watches[d.Watch.Id] = true
+		case d.Unwatch != nil:
+			delete(f.watches, d.Unwatch.Id)
+		default:
+			f.unbound = append(f.unbound, d.Scope)
+		}
+	}
 }
 
 func callOf(owner *actor.PID, scope string) *contract.Call {
@@ -28,7 +37,7 @@ func callOf(owner *actor.PID, scope string) *contract.Call {
 }
 
 func TestTheEndOfAnOwnerCancelsItsCallsAndThenClosesItsScopes(t *testing.T) {
-	b, watches, unbound := watched()
+	b, f := New(), &follower{watches: map[string]bool{}}
 	owner, other := &actor.PID{Id: "owner"}, &actor.PID{Id: "other"}
 	for i := range 3 {
 		require.Nil(t, b.Bind(fmt.Sprint("scope-", i), &messages.Bind{Owner: owner}, nil))
@@ -54,24 +63,28 @@ func TestTheEndOfAnOwnerCancelsItsCallsAndThenClosesItsScopes(t *testing.T) {
 	}
 	require.Equal(t, []*contract.Call{out}, cancelled, "the other one is cancelled with its scope")
 	require.Equal(t, []string{"scope-0", "scope-2"}, closed)
-	require.Equal(t, []string{"scope-1", "scope-0", "scope-2"}, *unbound)
+	f.follow(b)
+	require.Equal(t, []string{"scope-1", "scope-0", "scope-2"}, f.unbound)
 	require.Equal(t, []string{"scope-0", "scope-2"}, end.Scopes())
-	require.Equal(t, map[string]bool{"other": true, "owner": true}, watches, "what has terminated needs no Unwatch")
+	require.Equal(t, map[string]bool{"other": true, "owner": true}, f.watches, "what has terminated needs no Unwatch")
 	require.Nil(t, b.Terminated(owner))
 }
 
 func TestAnOwnerIsWatchedForAsLongAsSomethingBelongsToIt(t *testing.T) {
-	b, watches, _ := watched()
+	b, f := New(), &follower{watches: map[string]bool{}}
 	owner := &actor.PID{Id: "owner"}
 	k := callOf(owner, "a")
 	b.Accepted(k, nil)
 	b.Accepted(k, func() {})
 	require.Nil(t, b.Bind("a", &messages.Bind{Owner: owner}, nil))
-	require.Equal(t, map[string]bool{"owner": true}, watches)
+	f.follow(b)
+	require.Equal(t, map[string]bool{"owner": true}, f.watches)
 	b.Answered(k)
-	require.Equal(t, map[string]bool{"owner": true}, watches)
+	f.follow(b)
+	require.Equal(t, map[string]bool{"owner": true}, f.watches)
 	require.Nil(t, b.Bind("a", &messages.Bind{}, nil))
-	require.Empty(t, watches)
+	f.follow(b)
+	require.Empty(t, f.watches)
 	require.Zero(t, b.Bindings()+b.Calls())
 	require.Same(t, unbound, b.Binding("a"))
 }

@@ -1,7 +1,6 @@
 package owners
 
 import (
-	"container/list"
 	"maps"
 	"slices"
 
@@ -11,10 +10,7 @@ import (
 )
 
 // End is the end of an owner: its calls are cancelled, then its scopes are closed.
-type End struct {
-	of   *owner
-	next *list.Element // in the order of the scopes
-}
+type End struct{ of *holder }
 
 // Terminated notes that an actor has terminated. It returns the end of what belongs to it, or nil if nothing does.
 func (b *Book) Terminated(who *actor.PID) *End {
@@ -23,14 +19,14 @@ func (b *Book) Terminated(who *actor.PID) *End {
 		return nil
 	}
 	delete(b.all, nameOf(who))
-	return &End{of: o, next: o.order.Front()}
+	return &End{o}
 }
 
 // PID returns the PID of the actor that has terminated.
 func (e *End) PID() *actor.PID { return e.of.pid }
 
 // More reports whether there is more to end.
-func (e *End) More() bool { return len(e.of.calls) > 0 || e.next != nil }
+func (e *End) More() bool { return len(e.of.calls) > 0 || e.of.order.Count > 0 }
 
 // Next ends one thing that belonged to the actor. It returns a call that is to be cancelled, or a scope that is to be
 // closed with its calls, or neither.
@@ -44,8 +40,8 @@ func (b *Book) Next(e *End) (call *Call, scope string, closes bool) {
 		}
 		return owned, "", false
 	}
-	held := e.next.Value.(*heldScope)
-	e.next = e.next.Next()
+	held := o.order.First()
+	o.order.Remove(&held.node)
 	if !held.owned { // the requests of its servers are refused, until there is another Bind
 		if b.orphans = append(b.orphans, held); len(b.orphans) > MaxUnowned {
 			b.forgetOrphan()

@@ -36,18 +36,18 @@ func (r *Refusal) Of(k *contract.Call, now time.Time) *messages.Failure {
 	if f := mayNotReplay(k); f != nil {
 		return f
 	}
-	srv := r.Table.Servers[k.Key.Server]
+	srv := r.table.Servers[k.Key.Server]
 	switch op, custom := k.Op.(*messages.Custom); {
 	case custom && srv != nil && !slices.Contains(srv.CustomMethods, op.Name):
 		return k.Failure(messages.CodeInvalid, fmt.Sprintf("name: %q is not one of the customMethods of the server", table.Truncated(op.Name)))
-	case r.Table.Stopping:
+	case r.table.Stopping:
 		return k.Failure(messages.CodeDraining, stopping)
 	case srv == nil:
-		return k.Failure(messages.CodeUnknownServer, r.Table.NoServer(k.Key.Server))
+		return k.Failure(messages.CodeUnknownServer, r.table.Servers.Unknown(k.Key.Server))
 	case !now.Before(k.Deadline):
 		return k.Failure(messages.CodeDeadline, "the deadline had passed before the call came")
 	}
-	reg := r.Table.Current(k.Key)
+	reg := r.table.Current(k.Key)
 	if f := r.unavailable(k, srv, reg, now); f != nil {
 		return f
 	}
@@ -59,7 +59,7 @@ func (r *Refusal) Of(k *contract.Call, now time.Time) *messages.Failure {
 
 // Orphaned returns the failure for a call whose owner is known to have terminated, or nil.
 func (r *Refusal) Orphaned(k *contract.Call) *messages.Failure {
-	if owner := k.Op.Head().Owner; owner != nil && r.Gone(owner) {
+	if owner := k.Op.Head().Owner; owner != nil && r.cfg.Post.Gone(owner) {
 		return k.Failure(messages.CodeCancelled, OwnerTerminated)
 	}
 	return nil
@@ -91,7 +91,7 @@ func (r *Refusal) unavailable(k *contract.Call, srv *table.Server, reg *table.Re
 	}
 	var f *messages.Failure
 	switch {
-	case r.FailFast && !k.Watches() && ep.Down && !ep.AllowsProbe(now) && (reg == nil || reg.Unconnected()):
+	case r.cfg.FailFast && !k.Watches() && ep.Down && !ep.AllowsProbe(now) && (reg == nil || reg.Unconnected()):
 		f = k.Unavailable(reg.CauseOf(ep))
 		contract.RetryIn(f, ep.Next.Sub(now))
 	case reg != nil && reg.BreakerOpen(now) && !reg.MayHaveNewCredentials():
@@ -105,7 +105,7 @@ func (r *Refusal) unavailable(k *contract.Call, srv *table.Server, reg *table.Re
 // nil.
 func (r *Refusal) busy(k *contract.Call, srv *table.Server, reg *table.Registration) *messages.Failure {
 	detail := ""
-	t := r.Table.TenantOf(k.Key, reg)
+	t := r.table.TenantOf(k.Key, reg)
 	switch most := srv.Resolved.MaxInFlight + srv.Resolved.MaxWaiting; {
 	case k.Ticket.Kept:
 	case reg != nil && reg.Outstanding >= most:
@@ -115,8 +115,8 @@ func (r *Refusal) busy(k *contract.Call, srv *table.Server, reg *table.Registrat
 		detail = r.noSlotFor(k.Key, reg)
 	case t.IsBusy(most):
 		detail = fmt.Sprintf("%d calls of all sessions of the tenant are waiting (MaxSessionsPerTenant sessions with MaxInFlight, MaxWaiting)", t.Waiting())
-	case r.Table.Waiting >= r.MaxWaitingTotal:
-		detail = fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", r.Table.Waiting)
+	case r.table.Waiting >= r.cfg.MaxWaitingTotal:
+		detail = fmt.Sprintf("%d calls of all sessions are waiting (MaxWaitingTotal)", r.table.Waiting)
 	}
 	if detail == "" {
 		return nil

@@ -55,11 +55,11 @@ func (r *Refusal) OfCommand(cmd messages.Command) *messages.Failure {
 	switch must := requirementOf(cmd); {
 	case must.invalid != nil:
 		return messages.NewFailure(cmd, messages.CodeInvalid, must.invalid.Error())
-	case must.running && r.Table.Stopping:
+	case must.running && r.table.Stopping:
 		f = messages.NewFailure(cmd, messages.CodeDraining, stopping)
 		f.Key = must.key
-	case must.server != nil && r.Table.Servers[*must.server] == nil:
-		f = messages.NewFailure(cmd, messages.CodeUnknownServer, r.Table.NoServer(*must.server))
+	case must.server != nil && r.table.Servers[*must.server] == nil:
+		f = messages.NewFailure(cmd, messages.CodeUnknownServer, r.table.Servers.Unknown(*must.server))
 		f.Key = must.key
 	}
 	return f

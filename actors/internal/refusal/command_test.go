@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -14,8 +15,8 @@ import (
 // What each command requires: a key or scope that is valid, a server that is configured, a supervisor that does not stop.
 func TestCommandsAreRefused(t *testing.T) {
 	const bad = "a\x00b"
-	r := &Refusal{Table: table.New(table.Config{Limits: &mcpbridge.Limits{}})}
-	r.Table.Servers["known"] = &table.Server{}
+	r := New(&contract.Config{}, table.New(table.Config{Common: &mcpbridge.Limits{}}), nil)
+	r.table.Servers["known"] = &table.Server{}
 	key := func(server, scope string) messages.Key { return messages.Key{Server: server, Scope: scope} }
 	for _, test := range []struct {
 		cmd                       messages.Command
@@ -36,7 +37,7 @@ func TestCommandsAreRefused(t *testing.T) {
 		{&messages.Inspect{Server: "other"}, nil, nil, nil},
 	} {
 		name := fmt.Sprintf("%T", test.cmd)
-		r.Table.Stopping = false
+		r.table.Stopping = false
 		require.Nil(t, r.OfCommand(test.cmd), name)
 		if test.invalid != nil {
 			require.Equal(t, messages.CodeInvalid, r.OfCommand(test.invalid).Code, name)
@@ -44,7 +45,7 @@ func TestCommandsAreRefused(t *testing.T) {
 		if test.unknown != nil {
 			require.Equal(t, messages.CodeUnknownServer, r.OfCommand(test.unknown).Code, name)
 		}
-		r.Table.Stopping = true
+		r.table.Stopping = true
 		if test.running == nil {
 			require.Nil(t, r.OfCommand(test.cmd), name)
 		} else {

@@ -18,7 +18,7 @@ func (r *Refusal) FullOfPins(key messages.Key, reg *table.Registration) string {
 
 // noSlotFor returns why a key cannot get a slot before a pin is released, or "".
 func (r *Refusal) noSlotFor(key messages.Key, reg *table.Registration) string {
-	if r.Sessions.PinnedSlots == 0 || reg != nil && reg.Held {
+	if r.sessions.PinnedSlots == 0 || reg != nil && reg.Held {
 		return ""
 	}
 	return r.fullOfPins(key, reg, func(q *admission.Quota) bool { return q.PinnedSlots >= q.Limit })
@@ -27,7 +27,7 @@ func (r *Refusal) noSlotFor(key messages.Key, reg *table.Registration) string {
 // fullOfPins returns which quota of a key is full, or "".
 func (r *Refusal) fullOfPins(key messages.Key, reg *table.Registration, full func(*admission.Quota) bool) string {
 	const detail = "all %d sessions %sthat may be open are pinned (%s)"
-	t, srv := r.Table.TenantOf(key, reg), r.Table.Servers[key.Server]
+	t, srv := r.table.TenantOf(key, reg), r.table.Servers[key.Server]
 	if reg != nil {
 		srv = reg.Server // which a reload may have removed
 	}
@@ -36,8 +36,8 @@ func (r *Refusal) fullOfPins(key messages.Key, reg *table.Registration, full fun
 		return fmt.Sprintf(detail, t.Limit, "of the tenant ", "MaxSessionsPerTenant")
 	case full(srv.Turns.Quota):
 		return fmt.Sprintf(detail, srv.Turns.Quota.Limit, "of the server ", "MaxSessions of the server")
-	case full(r.Sessions):
-		return fmt.Sprintf(detail, r.Sessions.Limit, "", "MaxSessions")
+	case full(r.sessions):
+		return fmt.Sprintf(detail, r.sessions.Limit, "", "MaxSessions")
 	}
 	return ""
 }
@@ -55,7 +55,7 @@ func (r *Refusal) Exhausted(reg *table.Registration) string {
 		return "no other session of the tenant " + none + " (MaxSessionsPerTenant)"
 	case reg.Server.Turns.Quota.Room() == 0:
 		return "no other session of the server " + none + " (MaxSessions of the server)"
-	case r.Sessions.Room() == 0:
+	case r.sessions.Room() == 0:
 		return "no other session " + none + " (MaxSessions)"
 	}
 	return ""

@@ -1,21 +1,23 @@
-// Package refusal says why the registry does not accept a call or a command, from what the table and the gate know. It
-// changes nothing but what is said in a call that another member has lost.
+// Package refusal says why the registry does not accept a call or a command, from what the table and the gate know. All that it
+// changes is whether a call that another member has lost may be replayed, which it notes in the call.
 package refusal
 
 import (
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
+	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 )
 
 // Refusal is what decides about calls and commands.
 type Refusal struct {
-	Table           *table.Table
-	Sessions        *admission.Quota // of all servers together
-	FailFast        bool             // calls do not wait for a server that is down
-	MaxWaitingTotal int
-	Gone            func(*actor.PID) bool // reports whether an owner is known to have terminated
+	cfg      *contract.Config
+	table    *table.Table
+	sessions *admission.Quota // of all servers together
+}
+
+// New returns what decides about calls and commands by what the table has. The quota is that of all servers together.
+func New(cfg *contract.Config, t *table.Table, all *admission.Quota) *Refusal {
+	return &Refusal{cfg, t, all}
 }
 
 // stopping is the detail of what comes too late.

@@ -11,10 +11,10 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/cleanup"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
-	"github.com/mcpactor/mcpactor/actors/internal/dialing"
 	"github.com/mcpactor/mcpactor/actors/internal/lists"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
+	"github.com/mcpactor/mcpactor/actors/internal/servers"
 	"github.com/mcpactor/mcpactor/actors/internal/session"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -24,8 +24,10 @@ import (
 // Sessions is used by the actor of the registry only.
 type Sessions struct {
 	With
-	// Spawn spawns an actor as a child of the registry. It is set when that has started.
-	Spawn func(*actor.Props) *actor.PID
+	// Spawner spawns actors as children of the registry. It is set when that has started.
+	Spawner interface {
+		SpawnPrefix(props *actor.Props, prefix string) *actor.PID
+	}
 	// Children is how many actors were spawned whose end is not known.
 	Children int
 }
@@ -37,10 +39,22 @@ type With struct {
 	Table    *table.Table
 	Gate     *admission.Gate
 	Lists    *lists.Lists
-	Dialing  *dialing.Dialing
+	Servers  *servers.Servers
 	Owners   *owners.Book
 	Closings *closing.Book
 	Alarm    *alarm.Alarm[func()]
+}
+
+// New returns sessions, of which there are none yet.
+func New(with With) *Sessions { return &Sessions{With: with} }
+
+// SetState notes the state of a session. It has lists while it is ready.
+func (s *Sessions) SetState(reg *table.Registration, state messages.State) {
+	if s.Table.SetState(reg, state); state == messages.StateReady {
+		s.Lists.Opened(reg)
+	} else {
+		s.Lists.Lost(reg)
+	}
 }
 
 // Current returns the current session of a key. If there is none, it spawns its actor, which
@@ -57,7 +71,7 @@ func (s *Sessions) Current(key messages.Key) *table.Registration {
 		Floor: s.Table.Generations.Floor, NoResume: e.ClosesRecord(), Leftovers: s.Closings.Leftovers.SessionIDs(key),
 	})
 	s.start(reg, props, box)
-	s.Lists.SetState(reg, messages.StateWaiting)
+	s.SetState(reg, messages.StateWaiting)
 	e.Current = reg
 	return reg
 }
@@ -68,15 +82,16 @@ func (s *Sessions) CleanUp(key messages.Key, left []contract.Leftover, leave boo
 	e := s.Table.Ensure(key)
 	srv := s.Table.Servers[key.Server]
 	if srv == nil {
-		srv = s.Dialing.NewServer(mcpbridge.Server{Name: key.Server}, "")
+		srv = s.Servers.Add(mcpbridge.Server{Name: key.Server}, "")
 	}
-	reg := &table.Registration{Key: key, Server: srv, Session: admission.Session{Draining: true, Cleanup: true}, DrainedBy: contract.Drain{Leave: leave}, Leftovers: left}
+	reg := &table.Registration{Key: key, Server: srv, Session: admission.Session{Draining: true, Cleanup: true}}
+	reg.DrainedBy, reg.Leftovers = contract.Drain{Leave: leave}, left
 	props, box := cleanup.Props(s.join(reg, nil), cleanup.Work{Leftovers: left, Leave: leave})
 	s.start(reg, props, box)
 	if s.Table.Servers[key.Server] != srv {
 		s.Gate.Remove(srv.Turns) // when this session has left
 	}
-	s.Lists.SetState(reg, messages.StateDraining)
+	s.SetState(reg, messages.StateDraining)
 	e.Draining = append(e.Draining, reg)
 	return reg
 }
@@ -85,7 +100,6 @@ func (s *Sessions) CleanUp(key messages.Key, left []contract.Leftover, leave boo
 func (s *Sessions) join(reg *table.Registration, tenant *admission.Tenant) contract.Child {
 	reg.Limits = reg.Server.Resolved
 	reg.Of = reg
-	reg.Backoff.What = func() { s.Dialing.Advance(reg) }
 	s.Gate.Join(&reg.Session, reg.Server.Turns, tenant)
 	life, end := context.WithCancelCause(context.Background())
 	reg.EndLife = func() { end(contract.ErrLifeOver) }
@@ -98,7 +112,7 @@ func (s *Sessions) join(reg *table.Registration, tenant *admission.Tenant) contr
 // start spawns the actor of a session.
 func (s *Sessions) start(reg *table.Registration, props *actor.Props, mailbox *mailbox.Mailbox) {
 	reg.Mailbox = mailbox
-	reg.PID = s.Spawn(props)
+	reg.PID = s.Spawner.SpawnPrefix(props, "session")
 	s.Children++
 	s.Table.Add(reg)
 }
@@ -127,23 +141,20 @@ func (s *Sessions) Drain(reg *table.Registration, how contract.Drain) {
 // TakeOutOfUse removes a session from its key: the next call of the key gets a new
 // session.
 func (s *Sessions) TakeOutOfUse(reg *table.Registration) {
-	reg.WantsDial = false
+	reg.WantNoDial(s.Alarm)
 	s.Gate.Drain(&reg.Session)
-	s.Lists.SetState(reg, messages.StateDraining)
-	s.Alarm.Remove(&reg.Backoff)
+	s.SetState(reg, messages.StateDraining)
 	s.Table.TakeOutOfUse(reg)
 }
 
-// Remove removes a session that is closed, and gives its slot to others.
-func (s *Sessions) Remove(reg *table.Registration) {
+// Remove removes a session that is closed, and gives its slot to others. It returns the sessions of the key, which may have waited
+// for that.
+func (s *Sessions) Remove(reg *table.Registration) (waited []*table.Registration) {
 	s.Lists.Closed(reg)
-	reg.WantsDial = false
-	s.Alarm.Remove(&reg.Backoff)
-	waited := s.Table.Remove(reg)
+	reg.WantNoDial(s.Alarm)
+	waited = s.Table.Remove(reg)
 	s.Gate.Leave(&reg.Session)
-	for _, other := range waited { // one that closes leftovers waits for its predecessor
-		s.Dialing.Advance(other)
-	}
+	return waited
 }
 
 // HandSettingsOver gives the settings of a session that was restarted to the next session

@@ -5,11 +5,11 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/faults"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -17,55 +17,71 @@ import (
 )
 
 // Registration is what the registry knows of one session actor. Sessions carry a pointer
-// to their registration in their messages, and do not read it.
+// to their registration in their messages, and do not read it. Each part of it has one room that changes it; the fields of a part
+// are read-only for others.
 type Registration struct {
-	admission.Session
-
 	Key     messages.Key
 	PID     *actor.PID
 	Mailbox *mailbox.Mailbox // of the session actor, which takes messages also when that has stopped
 	EndLife func()           // see contract.KeyStore
 	Server  *Server          // as it was configured when the session was spawned
-	Decider actors.Decider   // nil before the first fault
 
-	Serial       uint64 // in the order of spawning
+	admission.Session       // changed by the gate
+	faults.Faults           // changed by dialing
+	Dial                    // changed by dialing
+	Connection              // changed by the table
+	Use                     // changed by the table
+	position                // changed by the table
+	Orders                  // changed by sessions
+	Lists             Lists // changed by lists
+	TailSet           bool  // a Tail came for it, which counts more than that of the session before
+}
+
+// Dial is what a session waits for to dial.
+type Dial struct {
+	WantsDial bool                // it waits for a grant
+	Addressed bool                // the server of the last dial is known to be that of the key
+	Backoff   alarm.Entry[func()] // the end of the backoff
+	UsedAt    time.Time           // when the session got its last call, or the last one left it
+}
+
+// Connection is the last connection of a session.
+type Connection struct {
+	WasOpen    bool // there has been one
+	Generation uint64
+	Info       mcpbridge.Info
+}
+
+// Use is which calls a session has.
+type Use struct {
+	Outstanding int              // calls without a reply
+	Waiting     int              // outstanding calls that wait
+	Calls       uint64           // that were forwarded
+	Unheard     *mcpbridge.Error // why its calls wait although it is ready, or nil
+	inFlight    int              // outstanding calls that do not wait
+}
+
+// position is where a session is in the table.
+type position struct {
+	Serial       uint64  // in the order of spawning
+	tenant       *Tenant // nil without one
 	group        *group
 	older, newer *Registration                 // in group
 	stateNode    admission.Node[*Registration] // in group, by state
 	stateSince   uint64                        // when the session got its state, in the order of all such changes
+}
 
-	Waiting     int               // outstanding calls that wait, see [Table.Recount]
-	Outstanding int               // calls without a reply
-	inFlight    int               // outstanding calls that do not wait
-	Calls       uint64            // that were forwarded
-	UsedAt      time.Time         // when Outstanding last changed
-	Limits      *mcpbridge.Limits // that the session was told; read-only
-	tenant      *Tenant           // nil without one
-
-	Generation uint64
-	Info       mcpbridge.Info // of the last connection
-
-	WasOpen   bool // there has been a connection
-	WantsDial bool // it waits for a grant
-	Addressed bool // the server of the last dial is known to be that of the key
-
-	DrainedBy contract.Drain // the last one
-
-	Unheard *mcpbridge.Error // why its calls wait although it is ready, or nil
-
-	Bugs        int16 // panics since the last connection was opened
-	Restarts    int32
-	FailedDials int32 // dials that failed while those of other keys succeeded
-
-	Lists    catalogue.Session // what the catalogue knows of it
-	OwnLists bool              // the scope has set what its server may list by
-
+// Orders is what a session was told.
+type Orders struct {
+	DrainedBy contract.Drain      // the last one
+	Limits    *mcpbridge.Limits   // read-only
 	Leftovers []contract.Leftover // that it was spawned to close
+}
 
-	Cause        *actors.Fault // the last fault; nil while there is a connection
-	NotBefore    time.Time     // the earliest time of the next dial
-	BreakerUntil time.Time     // calls are rejected until then
-	Backoff      alarm.Entry[func()]
+// Lists is which lists a session has.
+type Lists struct {
+	Catalogue catalogue.Session // what the catalogue knows of it
+	Own       bool              // the scope has set what its server may list by
 }
 
 // Registered says that messages of the session carry it.
@@ -79,6 +95,12 @@ func Of(of any) *Registration {
 
 // Send sends a message to the session.
 func (reg *Registration) Send(msg any) { reg.Mailbox.PostUserMessage(msg) }
+
+// WantNoDial notes that a session does not wait for a grant, or for the end of its backoff.
+func (reg *Registration) WantNoDial(by *alarm.Alarm[func()]) {
+	reg.WantsDial = false
+	by.Remove(&reg.Backoff)
+}
 
 // TellLimits tells the session its limits, if they have changed since it was last told.
 func (reg *Registration) TellLimits() {
@@ -110,11 +132,6 @@ func (reg *Registration) Protocol() string {
 		return ""
 	}
 	return reg.Info.Server.ProtocolVersion
-}
-
-// BreakerOpen reports whether the strategy has given up the session.
-func (reg *Registration) BreakerOpen(now time.Time) bool {
-	return reg.Cause != nil && now.Before(reg.BreakerUntil)
 }
 
 // Unconnected reports whether the session neither has a connection nor dials.
@@ -172,9 +189,9 @@ func (reg *Registration) Snapshot(now time.Time) messages.SessionSnapshot {
 	return one
 }
 
-// CauseOf returns why a server is down, for the callers of the session, or of none if that is nil: as its
-// own dial has found it, if that was the same, or if it started a process, whose stderr is then
-// quoted; otherwise what all keys may see.
+// CauseOf returns why a server is down, as the callers of the session may know it. That is the error of its own dial, if that has
+// found the same, or has started a process, whose stderr the error quotes. Otherwise, or if the registration is nil, it is what all
+// keys may see.
 func (reg *Registration) CauseOf(ep *admission.Endpoint) *mcpbridge.Error {
 	if reg == nil || reg.Cause == nil || !reg.Cause.Dialing {
 		return ep.Cause
@@ -195,7 +212,7 @@ type group struct {
 // Cursor goes through the sessions of some servers in steps. It visits no session that was added after it was made.
 type Cursor struct {
 	next []*Registration // of each server
-	UpTo uint64          // the serial of the last session that it visits
+	upTo uint64          // the serial of the last session that it visits
 }
 
 // Step visits the next sessions. It reports whether there are more.
@@ -203,7 +220,7 @@ func (c *Cursor) Step(visit func(reg *Registration)) (more bool) {
 	for n := 0; n < contract.WalkStep && len(c.next) > 0; n++ {
 		last := len(c.next) - 1
 		reg := c.next[last]
-		if reg == nil || reg.Serial > c.UpTo {
+		if reg == nil || reg.Serial > c.upTo {
 			c.next = c.next[:last]
 			continue
 		}
@@ -217,6 +234,3 @@ func (c *Cursor) Step(visit func(reg *Registration)) (more bool) {
 
 // More reports whether there are more sessions to visit.
 func (c *Cursor) More() bool { return len(c.next) > 0 }
-
-// Stop ends the visits.
-func (c *Cursor) Stop() { c.next = nil }

@@ -1,12 +1,14 @@
 package table
 
 import (
+	"fmt"
 	"maps"
-	"math"
+	"slices"
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/internal/nearest"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -20,22 +22,32 @@ type Server struct {
 	Class    string            // of the lists of all keys whose scopes declare no capabilities, or "" if they may have different ones
 }
 
-// Tenant is what is known of a tenant that has sessions.
-type Tenant struct {
-	admission.Tenant
-	name    string
-	count   int // session actors
-	waiting int // calls that wait, of all its sessions
+// Servers are the configured servers, by name.
+type Servers map[string]*Server
+
+// Unknown says that no server of a name is configured, and which one may be meant.
+func (all Servers) Unknown(name string) string {
+	if meant := nearest.Of(name, slices.Sorted(maps.Keys(all))); meant != "" {
+		return fmt.Sprintf("no server %q is configured: did you mean %q?", Truncated(name), meant)
+	}
+	return fmt.Sprintf("no server %q is configured", Truncated(name))
 }
 
-// IsBusy reports whether as many calls of the tenant wait as the sessions of its quota may have, each of which may have
-// perSession. The tenant may be nil.
-func (of *Tenant) IsBusy(perSession int) bool {
-	return of != nil && of.Limit <= math.MaxInt/perSession && of.waiting >= of.Limit*perSession
+// Truncated returns the first 128 bytes of a name that a caller chose.
+func Truncated(name string) string {
+	if len(name) > 128 {
+		return name[:128] + "…"
+	}
+	return name
 }
 
-// Waiting returns how many calls of the tenant wait.
-func (of *Tenant) Waiting() int { return of.waiting }
+// Slowest returns the longest DrainTimeout and the longest CloseTimeout of the servers.
+func (all Servers) Slowest() (drain, shut time.Duration) {
+	for _, srv := range all {
+		drain, shut = max(drain, srv.Resolved.DrainTimeout), max(shut, srv.Resolved.CloseTimeout)
+	}
+	return drain, shut
+}
 
 // Load is the load of a server.
 type Load struct{ messages.Load }

@@ -8,7 +8,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
-	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -16,25 +15,22 @@ import (
 // Table has the configured servers, the keys that have sessions, the sessions by server, scope and state, and the calls that
 // they have. Each operation takes time that grows with the servers and with what it returns, and not with the other sessions.
 type Table struct {
-	Servers     map[string]*Server // by name
-	Calls       Calls              // that sessions have
-	Generations *Generations       // of keys without sessions
-	Serial      uint64             // of the last session
-	Waiting     int                // calls that wait, of all sessions
-	Stopping    bool               // no more calls are accepted
+	Servers     Servers
+	Common      *mcpbridge.Limits // of a server that is not configured
+	Tenants     Tenants
+	Calls       Calls        // that sessions have
+	Generations *Generations // of keys without sessions
+	Waiting     int          // calls that wait, of all sessions
+	Stopping    bool         // no more calls are accepted
 
-	cfg     Config
 	entries map[messages.Key]*Entry
 	byPID   map[string]*Registration
-	groups  map[string]*group  // by server; they stay when they are empty
-	names   []string           // of groups, in order
-	tenants map[string]*Tenant // that have sessions
-	changes uint64             // of states
+	index
 }
 
 // Config is what a table needs to know.
 type Config struct {
-	Limits               *mcpbridge.Limits         // of a server that is not configured
+	Common               *mcpbridge.Limits         // of a server that is not configured
 	Tenant               func(messages.Key) string // the name of the tenant of a key, or ""; nil without tenants
 	MaxSessionsPerTenant int
 }
@@ -45,8 +41,9 @@ const rememberedKeys = 1 << 16
 // New returns a table without servers and sessions.
 func New(cfg Config) *Table {
 	return &Table{
-		Servers: map[string]*Server{}, Calls: Calls{}, Generations: newGenerations(rememberedKeys),
-		cfg: cfg, entries: map[messages.Key]*Entry{}, byPID: map[string]*Registration{}, groups: map[string]*group{}, tenants: map[string]*Tenant{},
+		Servers: Servers{}, Common: cfg.Common, Calls: Calls{}, Generations: newGenerations(rememberedKeys),
+		Tenants: Tenants{nameOf: cfg.Tenant, maxSessions: cfg.MaxSessionsPerTenant, byName: map[string]*Tenant{}},
+		entries: map[messages.Key]*Entry{}, byPID: map[string]*Registration{}, index: index{groups: map[string]*group{}},
 	}
 }
 
@@ -68,8 +65,8 @@ func (e *Entry) Predecessor(reg *Registration) *Registration {
 	return e.Draining[0]
 }
 
-// ClosesRecord reports whether an older session of the key closes the MCP session of the record in
-// the store, or was to. One that was evicted before it was open leaves it to the next.
+// ClosesRecord reports whether an older session of the key closes the MCP session that the store has, or was told to. One that was
+// evicted before it was open leaves that to the next session.
 func (e *Entry) ClosesRecord() bool {
 	return slices.ContainsFunc(e.Draining, func(reg *Registration) bool {
 		how := reg.DrainedBy
@@ -112,45 +109,57 @@ func (t *Table) All() iter.Seq[*Registration] { return maps.Values(t.byPID) }
 // Keys returns how many keys have sessions.
 func (t *Table) Keys() int { return len(t.entries) }
 
-// Remember notes the generation of a key, in its entry if there is one.
-func (t *Table) Remember(key messages.Key, generation uint64) {
-	if e := t.entries[key]; e != nil {
-		e.Generation = generation
-		return
-	}
-	t.Generations.set(key, generation)
-}
-
 // WithPID returns the session whose actor has a PID, or nil.
 func (t *Table) WithPID(pid *actor.PID) *Registration { return t.byPID[pid.Id] }
 
 // Add adds a session, without a state.
 func (t *Table) Add(reg *Registration) {
 	t.byPID[reg.PID.Id] = reg
-	g := t.group(reg.Key.Server)
-	t.Serial++
-	reg.Serial, reg.group, reg.older = t.Serial, g, g.last
-	if g.last == nil {
-		g.first = reg
-	} else {
-		g.last.newer = reg
-	}
-	g.last = reg
+	t.add(reg)
 }
 
 // SetState notes the state of a session. A session whose state was noted is not unheard.
 func (t *Table) SetState(reg *Registration, state messages.State) {
-	if reg.State() != state {
-		t.changes++
-		reg.stateSince = t.changes
-		reg.group.states.Put(&reg.stateNode, admission.Rank(slices.Index(protocol.States[:], state)), reg)
-	}
-	reg.Unheard = nil
-	t.Recount(reg)
+	t.put(reg, state)
+	t.SetUnheard(reg, nil)
 }
 
-// Recount updates the number of waiting calls after the calls or the state of a session have changed.
-func (t *Table) Recount(reg *Registration) {
+// SetUnheard notes that calls of a session wait although it has a connection, and why, or that they wait no longer. Those
+// that run count among them.
+func (t *Table) SetUnheard(reg *Registration, cause *mcpbridge.Error) {
+	if !reg.Removed() {
+		reg.Unheard = cause
+		t.recount(reg)
+	}
+}
+
+// Opened notes that a session has a connection.
+func (t *Table) Opened(reg *Registration, generation uint64, info mcpbridge.Info) {
+	reg.Connection = Connection{true, generation, info}
+	if e := t.entries[reg.Key]; e != nil {
+		e.Generation = generation
+		return
+	}
+	t.Generations.set(reg.Key, generation)
+}
+
+// Took notes that a session gets a call.
+func (t *Table) Took(reg *Registration) {
+	reg.Outstanding++
+	reg.Calls++
+	t.recount(reg)
+}
+
+// Gave notes that a session no longer has some calls. It may have been removed.
+func (t *Table) Gave(reg *Registration, calls int) {
+	if !reg.Removed() {
+		reg.Outstanding -= calls
+		t.recount(reg)
+	}
+}
+
+// recount updates the number of waiting calls after the calls or the state of a session have changed.
+func (t *Table) recount(reg *Registration) {
 	waiting := reg.Outstanding
 	switch {
 	case reg.Draining: // its calls are running or were handed back
@@ -179,10 +188,10 @@ func (t *Table) TakeOutOfUse(reg *Registration) {
 // the current one, if there are any. A cursor may still point to the session.
 func (t *Table) Remove(reg *Registration) (waited []*Registration) {
 	delete(t.byPID, reg.PID.Id)
-	t.removeFromGroup(reg)
+	t.remove(reg)
 	reg.Outstanding = 0
-	t.Recount(reg)
-	t.leaveTenant(reg)
+	t.recount(reg)
+	t.Tenants.leave(reg.tenant)
 	e := t.entries[reg.Key]
 	e.Draining = slices.DeleteFunc(e.Draining, func(other *Registration) bool { return other == reg })
 	waited = slices.Clone(e.Draining)
@@ -198,60 +207,10 @@ func (t *Table) Remove(reg *Registration) (waited []*Registration) {
 	return waited
 }
 
-// group returns the group of a server, which it adds if there is none.
-func (t *Table) group(server string) *group {
-	g := t.groups[server]
-	if g == nil {
-		g = &group{}
-		t.groups[server] = g
-		at, _ := slices.BinarySearch(t.names, server)
-		t.names = slices.Insert(t.names, at, server)
-	}
-	return g
-}
-
-// removeFromGroup removes a session. Its field newer stays valid: a cursor may point to the session.
-func (t *Table) removeFromGroup(reg *Registration) {
-	g := reg.group
-	if reg.older == nil {
-		g.first = reg.newer
-	} else {
-		reg.older.newer = reg.newer
-	}
-	if reg.newer == nil {
-		g.last = reg.older
-	} else {
-		reg.newer.older = reg.older
-	}
-	reg.older = nil
-	g.states.Remove(&reg.stateNode)
-}
-
 // JoinTenant gives a session the tenant of its key, and returns that, or nil if it has none.
 func (t *Table) JoinTenant(reg *Registration) *admission.Tenant {
-	if t.cfg.Tenant == nil {
+	if reg.tenant = t.Tenants.join(reg.Key); reg.tenant == nil {
 		return nil
 	}
-	name := t.cfg.Tenant(reg.Key)
-	if name == "" {
-		return nil
-	}
-	of := t.tenants[name]
-	if of == nil {
-		of = &Tenant{name: name}
-		of.SetLimit(t.cfg.MaxSessionsPerTenant)
-		t.tenants[name] = of
-	}
-	of.count++
-	reg.tenant = of
-	return &of.Tenant
-}
-
-// leaveTenant takes the tenant of a session away.
-func (t *Table) leaveTenant(reg *Registration) {
-	if of := reg.tenant; of != nil {
-		if of.count--; of.count == 0 {
-			delete(t.tenants, of.name)
-		}
-	}
+	return &reg.tenant.Tenant
 }

@@ -26,7 +26,6 @@ func (r *registry) onSessionClosed(msg *contract.SessionClosed) {
 func (r *registry) onTerminated(msg *actor.Terminated) {
 	if strings.HasPrefix(msg.Who.Id, r.self.Id+"/session") {
 		r.sessions.Children--
-		defer r.stopIfEmpty()
 	}
 	if reg := r.table.WithPID(msg.Who); reg != nil {
 		if !reg.Draining {
@@ -48,7 +47,8 @@ func (r *registry) finishSession(msg *contract.SessionClosed) {
 	}
 	r.reports.Closed(reg, msg)
 	r.closer.CloseRecord(reg)
-	r.sessions.Remove(reg)
+	for _, other := range r.sessions.Remove(reg) { // one that closes leftovers waits for its predecessor, too
+		r.dialing.Advance(other)
+	}
 	r.closer.SessionClosed(reg, closed, left)
-	r.stopIfEmpty()
 }

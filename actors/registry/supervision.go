@@ -16,20 +16,12 @@ func (r *registry) HandleFailure(_ *actor.ActorSystem, _ actor.Supervisor, pid *
 	if reg == nil {
 		return // it was told to stop
 	}
-	if _, typed := reason.(*actors.Fault); !typed {
-		reg.Bugs++
-	}
-	directive, told := actor.RestartDirective, any(&actor.Restart{})
-	if reg.Bugs > maxBugs {
-		directive, told = actor.StopDirective, &actor.Stop{}
-	} else {
+	_, typed := reason.(*actors.Fault)
+	directive, told := actor.StopDirective, any(&actor.Stop{})
+	if reg.Faults.Restart(!typed) {
+		directive, told = actor.RestartDirective, &actor.Restart{}
 		r.reports.Counters.Restarts++
-		reg.Restarts++
 	}
 	r.cfg.Events.Put(&actor.SupervisorEvent{Child: pid, Reason: reason, Directive: directive})
 	reg.Mailbox.PostSystemMessage(told)
 }
-
-// maxBugs is how many panics a session may have between two connections. The panic may be
-// in the restart itself, and would then recur without end.
-const maxBugs = 5

@@ -112,7 +112,7 @@ var mutations = []mutation{
 		inOutbox, "	o.report(&k.Run.Answered)\n	o.post.Send(k.Caller, reply)\n", "	o.post.Send(k.Caller, reply)\n	o.report(&k.Run.Answered)\n",
 	}}},
 	{"a grant that crosses becameIdle is ignored", []change{{
-		"actors/internal/session/states.go", "	case *contract.Grant: // it crossed becameIdle\n		s.onGrant(msg)\n", "	case *contract.Grant:\n",
+		"actors/internal/session/states.go", "	case *contract.Grant: // it crossed becameIdle\n		s.state = s.connecting\n		s.onGrant(msg)\n", "	case *contract.Grant:\n",
 	}}},
 	{"a dial is not waited for in a drain", []change{{inDrain, "case s.dials.isRunning() || s.dials.closing > 0 ||", "case s.dials.closing > 0 ||"}}},
 	{"what a dial has left is not waited for in a drain", []change{{inDrain, "s.dials.closing > 0 ||", "false ||"}}},

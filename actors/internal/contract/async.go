@@ -83,6 +83,14 @@ func Dial(ctx context.Context, d mcpbridge.Dialer, req mcpbridge.DialRequest) (m
 	return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "the dial does not return", Err: context.Cause(ctx)}
 }
 
+// LeftBy returns the connection left by the dial that failed with err, or nil.
+func LeftBy(err error) mcpbridge.Conn {
+	if e := mcpbridge.AsError(err); e != nil {
+		return e.Left
+	}
+	return nil
+}
+
 // CloseWithin runs f, which closes or detaches a connection, with a timeout.
 func CloseWithin(timeout time.Duration, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)

@@ -17,14 +17,6 @@ type Leftover struct {
 	Reason string            // why it could not be closed
 }
 
-// LeftBy returns the connection left by the dial that failed with err, or nil.
-func LeftBy(err error) mcpbridge.Conn {
-	if e := mcpbridge.AsError(err); e != nil {
-		return e.Left
-	}
-	return nil
-}
-
 // SessionID returns the id of the MCP session, or "".
 func (l Leftover) SessionID() string {
 	resume := l.Resume

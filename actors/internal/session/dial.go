@@ -12,7 +12,6 @@ import (
 
 // onGrant dials.
 func (s *session) onGrant(msg *contract.Grant) {
-	s.state = s.connecting
 	s.generation = max(s.generation, msg.Generation)
 	on := callbacks{
 		cfg: s.cfg, system: s.system, session: &s.mailbox, registry: s.out.registry, of: s.out.of,
@@ -34,17 +33,17 @@ func (s *session) onGrant(msg *contract.Grant) {
 	})
 }
 
-// onDialed takes the connection, or fails.
-func (s *session) onDialed(msg *dialed) {
+// onDialed takes the connection, or fails. It returns false if there is none, and that says nothing about the server.
+func (s *session) onDialed(msg *dialed) (isOpen bool) {
 	s.dials.returned(msg, s.limits.CloseTimeout)
 	switch {
 	case s.refusal.endedDial(msg.err):
 		s.failParked(s.refusal.cause, s.refusal.until)
 		s.endDial(nil)
-		return
+		return false
 	case errors.Is(msg.err, errServerDown):
 		s.endDial(nil)
-		return
+		return false
 	case msg.err != nil:
 		e := mcpbridge.AsDialError(msg.err)
 		s.fail(&actors.Fault{Class: e.Class, Dialing: true, Cause: e})
@@ -69,7 +68,6 @@ func (s *session) onDialed(msg *dialed) {
 		s.onNotification(h)
 	}
 	s.early.notes = nil
-	s.state = s.ready
 	if s.early.end != nil {
 		s.connectionEnded(s.early.end)
 	}
@@ -78,7 +76,7 @@ func (s *session) onDialed(msg *dialed) {
 	for _, cancel := range s.moot.Take(s.key) {
 		s.requests.cancelTask(s.conns.Current, s.limits.CloseTimeout, cancel)
 	}
-	s.startParked()
+	return true
 }
 
 // onAbandoned takes the outcome of an aborted dial.
@@ -99,5 +97,4 @@ func (s *session) endDial(conn mcpbridge.Conn) {
 		s.conns.Unwanted(conn)
 		s.releaseOld()
 	}
-	s.proceed()
 }

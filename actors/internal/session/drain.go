@@ -15,7 +15,7 @@ const cancelPause = 50 * time.Millisecond
 
 // onDrain starts to drain. Another drain may follow that leaves calls less time.
 func (s *session) onDrain(msg *contract.Drain) {
-	s.state, s.drainOrder = s.draining, msg
+	s.drainOrder = msg
 	parked := s.calls.Parked.Take()
 	if !msg.Evict {
 		for _, k := range parked {
@@ -78,6 +78,9 @@ func (s *session) continueDraining() {
 		s.sendClosed()
 	}
 }
+
+// closed: sessionClosed was sent, and the registry is about to stop the actor.
+func closed(any) {}
 
 // sendClosed sends the last message.
 func (s *session) sendClosed() {

@@ -102,6 +102,7 @@ func (s *session) idle(message any) {
 			s.proceed()
 		}
 	case *contract.Grant: // it crossed becameIdle
+		s.state = s.connecting
 		s.onGrant(msg)
 	default:
 		s.always(msg)
@@ -114,6 +115,7 @@ func (s *session) queued(message any) {
 	case *contract.Call:
 		s.park(msg)
 	case *contract.Grant:
+		s.state = s.connecting
 		s.onGrant(msg)
 	case *contract.ServerDown:
 		s.failParked(msg.Cause, msg.RetryAt)
@@ -135,7 +137,12 @@ func (s *session) connecting(message any) {
 	case *contract.Call:
 		s.park(msg)
 	case *dialed:
-		s.onDialed(msg)
+		if s.onDialed(msg) {
+			s.state = s.ready
+			s.startParked()
+		} else {
+			s.proceed()
+		}
 	case *contract.AbandonDial:
 		s.state = s.abandoning
 		s.dials.end(nil)
@@ -158,6 +165,7 @@ func (s *session) abandoning(message any) {
 		s.park(msg)
 	case *dialed:
 		s.onAbandoned(msg)
+		s.proceed()
 	case *notificationReceived:
 		msg.heard.Remove() // of a connection that is about to be released
 	default:
@@ -233,9 +241,6 @@ func (s *session) draining(message any) {
 	}
 }
 
-// closed: sessionClosed was sent, and the registry is about to stop the actor.
-func closed(any) {}
-
 // always handles the messages that most states handle in the same way.
 func (s *session) always(msg any) {
 	switch msg := msg.(type) {
@@ -258,6 +263,7 @@ func (s *session) always(msg any) {
 	case *notificationReceived:
 		s.onNotification(msg)
 	case *contract.Drain:
+		s.state = s.draining
 		s.onDrain(msg)
 	case *questions.Asked:
 		s.questions.Take(msg, s.calls.Running.All(), s.conns.Current != nil, s.bind.Handler, s.cfg.Handler)

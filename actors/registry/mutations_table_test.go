@@ -177,7 +177,7 @@ var mutations = []mutation{
 	{"one call more than MaxInFlight runs", []change{{inCalls, "if s.calls.Running.Count >= s.limits.MaxInFlight {", "if s.calls.Running.Count > s.limits.MaxInFlight {"}}},
 	{"a call is replayed twice", []change{{inReplay, "case k.Run.Attempts-k.Run.unprocessed > 1 ||", "case k.Run.Attempts-k.Run.unprocessed > 2 ||"}}},
 	{"a call is replayed although it may not be", []change{{inReplay, "	return safe || !known, !known\n", "	return safe || true, !known\n"}}},
-	{"a call that another member has lost is replayed although it may not be", []change{{"actors/internal/refusal/call.go", "	if !again {\n", "	if !again && k.Run.Lost == nil {\n"}}},
+	{"a call that another member has lost is replayed although it may not be", []change{{"actors/internal/calls/calls.go", "	if !again {\n", "	if !again && k.Run.Lost == nil {\n"}}},
 	{"a call that waits has no deadline", []change{{inCalls, "	s.history.openedUnused = false\n	s.timer.By(k.ParkedUntil())\n", "	s.history.openedUnused = false\n"}}},
 	{"a call that runs has no deadline", []change{{inDeadline, "		case !k.Run.Replied:\n			s.cutOff(k, messages.CodeDeadline, \"\")\n", "		case !k.Run.Replied:\n"}}},
 }

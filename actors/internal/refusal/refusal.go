@@ -1,5 +1,5 @@
 // Package refusal says why the registry does not accept a call or a command, from what the table and the gate know. It
-// changes nothing but what is said in a call that another member has lost.
+// changes nothing.
 package refusal
 
 import (

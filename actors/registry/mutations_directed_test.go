@@ -180,9 +180,9 @@ var directedMutations = []directedMutation{
 		{"supervisor/strategy.go", "d.count, d.last = d.count+1, now", "d.count, d.last = 1, now"},
 	}}},
 	{0, "./tests", "TestUnheardSessionMakesRoom", mutation{"a session with calls is not evicted", []change{
-		{"actors/internal/admission/session.go", "	case s.Held && (s.open || s.lent):", "	case s.Held && s.lent:"},
+		{"actors/internal/admission/session.go", "	case s.Held && (s.open || s.onlyControls):", "	case s.Held && s.onlyControls:"},
 	}}},
 	{0, "./tests", "TestASessionWaitsForOtherProcessesToStart", mutation{"processes that start are not bounded", []change{
-		{"actors/internal/admission/place.go", "	if !srv.command {\n		return math.MaxInt", "	if srv.starts < 1<<20 {\n		return math.MaxInt"},
+		{"actors/internal/admission/place.go", "	if srv.starts == nil {\n		return math.MaxInt", "	if srv.maxDials < 1<<20 {\n		return math.MaxInt"},
 	}}},
 }

@@ -31,16 +31,24 @@ func After(to *mailbox.Mailbox, d time.Duration, msg any) *time.Timer {
 	return time.AfterFunc(d, func() { to.PostUserMessage(msg) })
 }
 
-// RequestFrom sends a message to an actor, and returns the reply. It blocks until that comes or ctx ends.
-func RequestFrom(ctx context.Context, system *actor.ActorSystem, to *mailbox.Mailbox, msg any) (reply any, err error) {
+// Allowed is the reply of the registry that says whether what a goroutine of a session asked for is allowed.
+type Allowed struct{ Is bool }
+
+// IgnoreDeadLetterLogging is for the case that the goroutine no longer waits.
+func (*Allowed) IgnoreDeadLetterLogging() {}
+
+// IsAllowed sends a message to the registry, and reports whether the reply is an [Allowed] that says yes. It blocks until the
+// reply comes or ctx ends.
+func IsAllowed(ctx context.Context, system *actor.ActorSystem, registry *mailbox.Mailbox, msg any) (bool, error) {
 	future := protocol.NewFuture(system, nil)
 	defer future.Close()
-	to.PostUserMessage(&actor.MessageEnvelope{Message: msg, Sender: future.PID})
+	registry.PostUserMessage(&actor.MessageEnvelope{Message: msg, Sender: future.PID})
 	select {
-	case reply = <-future.Reply:
-		return reply, nil
+	case reply := <-future.Reply:
+		allowed, is := reply.(*Allowed)
+		return is && allowed.Is, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return false, ctx.Err()
 	}
 }
 

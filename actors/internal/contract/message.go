@@ -87,13 +87,11 @@ type (
 	// of the dial sends it.
 	HandshakeAnswered struct{ Of Registration }
 	// AddressFound says which endpoint a dial is about to use, see [dialing.Dialing.AddressFound].
-	// The goroutine of the dial sends it. The reply is addressAllowed.
+	// The goroutine of the dial sends it. The reply, [Allowed], says whether the dial may continue.
 	AddressFound struct {
 		Of      Registration
 		Address string
 	}
-	// AddressAllowed says whether the dial may continue.
-	AddressAllowed struct{ Is bool }
 	// Faulted brings the fault that the session was restarted for.
 	Faulted struct {
 		Of    Registration
@@ -160,9 +158,6 @@ type (
 		Tail      *actor.PID    // likewise, the subscriber of the tail, or nil
 	}
 )
-
-// IgnoreDeadLetterLogging is for the case that the dial has ended.
-func (*AddressAllowed) IgnoreDeadLetterLogging() {}
 
 // MaxQueuedNotifications bounds the notifications of one session that are queued, for the
 // EventStream or while the session is connecting.

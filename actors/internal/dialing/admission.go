@@ -31,7 +31,7 @@ func (d *Dialing) Admit() {
 		case admission.Abandon:
 			table.Of(next.Session.Of).Send(&contract.AbandonDial{})
 		case admission.AllowControl:
-			d.Cfg.Post.Send(next.Control.For.(*actor.PID), &contract.ControlAllowed{Is: true})
+			d.Cfg.Post.Send(next.Control.For.(*actor.PID), &contract.Allowed{Is: true})
 		}
 	}
 	d.Do.Later(func() (more bool) { return false }) // after which the gate is asked again
@@ -131,14 +131,14 @@ func (d *Dialing) AddressFound(msg *contract.AddressFound, from *actor.PID) {
 		reg.Addressed = true
 		is = d.Gate.Move(&reg.Session, msg.Address, time.Now())
 	}
-	d.Cfg.Post.Send(from, &contract.AddressAllowed{Is: is})
+	d.Cfg.Post.Send(from, &contract.Allowed{Is: is})
 }
 
 // ControlWanted queues a control, or refuses it.
 func (d *Dialing) ControlWanted(msg *contract.ControlWanted, from *actor.PID) {
 	control := d.Gate.WantControl(&table.Of(msg.Of).Session, time.Now(), from)
 	if control == nil {
-		d.Cfg.Post.Send(from, &contract.ControlAllowed{Is: false})
+		d.Cfg.Post.Send(from, &contract.Allowed{Is: false})
 		return
 	}
 	d.controls[msg] = control

@@ -37,7 +37,7 @@ var directedMutations = []directedMutation{
 		{"actors/internal/session/bug.go", "		if !msg.Queued() && !msg.Run.Replied {\n			s.calls.Parked.Push(msg)", "		if msg.Queued() && !msg.Run.Replied {\n			s.calls.Parked.Push(msg)"},
 	}}},
 	{2, "./tests", "TestConnectionThatComesAfterTheCloseIsClosed", mutation{"the connection of a dial that ends in a drain is not closed", []change{
-		{inDrain, "	s.dialEnded(msg)\n	s.conns.Current = msg.conn\n", "	s.dialEnded(msg)\n"},
+		{"actors/internal/session/states.go", "		s.dialEnded(msg)\n		s.conns.Current = msg.conn\n", "		s.dialEnded(msg)\n"},
 		{inDials, "conn != nil && errors.Is(context.Cause(wanted), context.Canceled) {", "false {"},
 	}}},
 	{2, "./tests", "TestKeyThatIsCalledWhileItsSessionClosesGetsASuccessorAfterwards", plantedBug("a session does not wait for the one before it")},
@@ -69,7 +69,7 @@ var directedMutations = []directedMutation{
 		{"actors/internal/contract/settings.go", "	case *messages.Unsubscribe:\n		s.remove(op.URI, op.Subscriber)\n", "	case *messages.Unsubscribe:\n"},
 	}}},
 	{5, "./tests", "TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay", mutation{"the set-up calls of a session that is resumed run again", []change{
-		{inAttempt, "	if attached {\n		setup = nil\n	}\n", ""},
+		{inAttempt, "	if attached {\n		d.setup = nil\n	}\n", ""},
 	}}},
 	{5, "./tests", "TestSessionIsResumedAfterARestartOfOurProcess", mutation{"a session that replaces an expired one is not saved", []change{
 		{inAttempt, "	if !info.Attached || msg.generation != d.generation {", "	if !info.Attached && !d.reopens {"},

@@ -171,11 +171,11 @@ var mutations = []mutation{
 	{"a call of interceptors stays counted", []change{{"actors/internal/interception/interceptors.go", "		msg.of.passesOn = true\n		f.unpassed--\n", "		msg.of.passesOn = true\n"}}},
 
 	{"a call that is parked when an eviction comes is lost", []change{{inDrain, "		s.out.report(&contract.CallsHandedBack{Of: s.out.of, Calls: part})\n	}\n	s.graceEnds", "		_ = part\n	}\n	s.graceEnds"}}},
-	{"the connection of a dial that ends in a drain is forgotten", []change{{inDrain, "	s.dialEnded(msg)\n	s.conns.Current = msg.conn\n", "	s.dialEnded(msg)\n"}}},
+	{"the connection of a dial that ends in a drain is forgotten", []change{{"actors/internal/session/states.go", "		s.dialEnded(msg)\n		s.conns.Current = msg.conn\n", "		s.dialEnded(msg)\n"}}},
 	{"a connection that was being detached in a drain is not closed", []change{{inConns, "		c.Old, c.Resumable = nil, c.Old\n", "		c.Old = nil\n"}}},
 	{"a connection that could not be closed is forgotten", []change{{inDrain, "	if msg.err != nil {\n		s.lastMessage.Leftovers", "	if false {\n		s.lastMessage.Leftovers"}}},
 	{"a session that is lost is not resumed", []change{{inConns, "		c.Resumable = conn\n", "		_ = conn\n"}}},
-	{"a dial does not wait for the old connection", []change{{"actors/internal/session/states.go", "	case s.conns.Old != nil || s.dials.isRunning():", "	case s.dials.isRunning():"}}},
+	{"a dial does not wait for the old connection", []change{{"actors/internal/session/states.go", "	case s.undirected || s.conns.Old != nil || s.dials.isRunning():", "	case s.undirected || s.dials.isRunning():"}}},
 	{"one call more than MaxInFlight runs", []change{{inCalls, "if s.calls.Running.Count >= s.limits.MaxInFlight {", "if s.calls.Running.Count > s.limits.MaxInFlight {"}}},
 	{"a call is replayed twice", []change{{inReplay, "case k.Run.Attempts-k.Run.unprocessed > 1 ||", "case k.Run.Attempts-k.Run.unprocessed > 2 ||"}}},
 	{"a call is replayed although it may not be", []change{{inReplay, "	return safe || !known, !known\n", "	return safe || true, !known\n"}}},

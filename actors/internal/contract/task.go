@@ -52,7 +52,7 @@ func (k *Call) RunOn(ctx context.Context, pause time.Duration, conn mcpbridge.Co
 		}
 	}
 	if task == nil {
-		result, err := k.PerformAfter(ctx, pause, conn)
+		result, err := k.Perform(ctx, pause, conn)
 		if task, _ = result.(*tasks.Task); task == nil || err != nil {
 			if k.IsDurable() && err != nil && !mcpbridge.AsError(err).MayHaveRun() {
 				k.forget(*store)

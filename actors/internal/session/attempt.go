@@ -35,13 +35,6 @@ type dialAttempt struct {
 	stateless  bool   // that MCP session kept nothing on the server
 }
 
-// logRefusedSetting logs that the server refuses a setting that the previous MCP session
-// had.
-func (d dialAttempt) logRefusedSetting(op messages.Operation, e *mcpbridge.Error) {
-	contract.About(d.cfg.Logger.Warn(), d.req.Key, d.generation).Str("op", op.Method()).Str("err", e.Error()).
-		Msg("server refused a setting of the previous session")
-}
-
 // run dials, sets up the MCP session, and saves it in the store. It may block.
 func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	began := time.Now()
@@ -98,7 +91,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	}
 	if err == nil && len(d.setup)+len(d.ops) > 0 {
 		err = contract.RunWithin(ctx, "the set-up", func(ctx context.Context) (err error) {
-			missed, err = setUp(ctx, conn, d.setup, d.ops, d.logRefusedSetting)
+			missed, err = d.setUp(ctx, conn)
 			return err
 		})
 		if err != nil {
@@ -147,12 +140,12 @@ func checkSessionID(conn mcpbridge.Conn) error {
 // settings. A setting that the server refuses is skipped: it may name something that no
 // longer exists. An MCP session that was resumed still has its settings. It returns the
 // resources that are subscribed, and whose updates may have been missed. It may block.
-func setUp(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolParams, ops []messages.Operation, skipped func(op messages.Operation, e *mcpbridge.Error)) (missed []string, err error) {
+func (d dialAttempt) setUp(ctx context.Context, conn mcpbridge.Conn) (missed []string, err error) {
 	attached := conn.Info().Attached
 	if attached {
-		setup = nil
+		d.setup = nil
 	}
-	for _, params := range setup {
+	for _, params := range d.setup {
 		result, err := conn.Do(ctx, &messages.CallTool{Params: params})
 		if r, ok := result.(*messages.ToolResult); ok && err == nil && r.Result.IsError {
 			err = errors.New("the tool returned an error")
@@ -164,7 +157,7 @@ func setUp(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolParams
 			}
 		}
 	}
-	for _, op := range ops {
+	for _, op := range d.ops {
 		var err error
 		if !attached {
 			_, err = conn.Do(ctx, op)
@@ -179,7 +172,8 @@ func setUp(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolParams
 		case e.Class != mcpbridge.Invalid && !errors.As(err, &said): // the server has not answered it
 			return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: op.Method() + " could not be put back: " + e.Detail, Err: e}
 		default:
-			skipped(op, e)
+			contract.About(d.cfg.Logger.Warn(), d.req.Key, d.generation).Str("op", op.Method()).Str("err", e.Error()).
+				Msg("server refused a setting of the previous session")
 		}
 	}
 	return missed, nil

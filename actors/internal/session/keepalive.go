@@ -44,7 +44,7 @@ func (k *keepalive) pingIfDue(conn mcpbridge.Conn) *mcpbridge.Error {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		ping := &contract.Call{Op: &messages.Ping{}}
-		_, err := ping.Perform(ctx, conn)
+		_, err := ping.Perform(ctx, 0, conn)
 		return &pingReturned{conn, err}
 	})
 	k.schedule()

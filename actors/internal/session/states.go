@@ -31,45 +31,23 @@ func (s *session) Receive(c actor.Context) {
 		s.onStopped()
 	case *timerFired:
 		s.timer.Fired()
-		s.state(msg)
-	default:
-		s.state(msg)
-	}
-}
-
-// deciding: the previous incarnation has failed, and the directive of the registry is
-// awaited. Meanwhile the old connection is released.
-func (s *session) deciding(message any) {
-	switch msg := message.(type) {
-	case *contract.Call:
-		s.park(msg)
-	case *contract.Directive:
-		s.onDirective(msg)
-		s.proceed()
-	case *callReturned:
-		s.onCallReturned(msg)
-		s.releaseOld()
-	case *connDetached:
-		s.conns.Detached(msg.conn)
-	case *dialed:
-		s.onLateDial(msg)
-	case *timerFired:
 		s.serveDeadlines()
-		s.releaseOld()
-	case *contract.ServerDown:
-		s.failParked(msg.Cause, msg.RetryAt)
-	case *contract.Grant:
-		// faulted, which the session has sent, revokes it
+		s.state(msg)
 	default:
-		s.always(msg)
+		s.state(msg)
 	}
 }
 
-// releasing: the directive is known, and the old connection is being released.
+// releasing: the old connection is being released, and after a fault the directive of the registry is awaited.
 func (s *session) releasing(message any) {
 	switch msg := message.(type) {
 	case *contract.Call:
 		s.park(msg)
+	case *contract.Directive:
+		if s.undirected {
+			s.onDirective(msg)
+			s.proceed()
+		}
 	case *callReturned:
 		s.onCallReturned(msg)
 		s.releaseOld()
@@ -80,10 +58,11 @@ func (s *session) releasing(message any) {
 		s.onLateDial(msg)
 		s.proceed()
 	case *timerFired:
-		s.serveDeadlines()
 		s.releaseOld()
 	case *contract.ServerDown:
 		s.failParked(msg.Cause, msg.RetryAt)
+	case *contract.Grant:
+		// Faulted, which the session has sent, revokes it
 	default:
 		s.always(msg)
 	}
@@ -124,7 +103,6 @@ func (s *session) queued(message any) {
 		s.onCancelled(msg)
 		s.idleIfUnwanted()
 	case *timerFired:
-		s.serveDeadlines()
 		s.idleIfUnwanted()
 	default:
 		s.always(msg)
@@ -189,7 +167,6 @@ func (s *session) ready(message any) {
 		s.onHeardAgain(msg)
 		s.startParked()
 	case *timerFired:
-		s.serveDeadlines()
 		s.keepAlive()
 	case *recordSaved:
 		s.onRecordSaved(msg)
@@ -210,35 +187,33 @@ func (s *session) draining(message any) {
 	switch msg := message.(type) {
 	case *contract.Call:
 		s.out.reply(msg, msg.Failure(messages.CodeClosed, "the session is closing"))
+		return
 	case *callReturned:
 		s.onCallReturned(msg)
-		s.continueDraining()
 	case *toolsListed, *heardAgain, *taskCancelled:
 		s.requests.returned()
-		s.continueDraining()
 	case *pingReturned:
 		s.keepalive.pinging = false
-		s.continueDraining()
 	case *recordSaved:
 		s.onRecordSaved(msg)
-		s.continueDraining()
 	case *dialed:
-		s.onDialedDraining(msg)
+		s.dialEnded(msg)
+		s.conns.Current = msg.conn
 	case *connDetached:
 		s.onConnDetachedDraining(msg)
 	case *connClosed:
 		s.onConnClosed(msg)
 	case *leftClosed:
 		s.onLeftClosed(msg)
-		s.continueDraining()
 	case *timerFired:
-		s.serveDeadlines()
-		s.continueDraining()
+		// the next step may be due
 	case *contract.Grant, *contract.Directive:
-		// no dial follows
+		return // no dial follows
 	default:
 		s.always(msg)
+		return
 	}
+	s.continueDraining()
 }
 
 // always handles the messages that most states handle in the same way.
@@ -281,10 +256,10 @@ func (s *session) always(msg any) {
 		s.refusal.cause = nil
 	case *contract.AdoptSettings:
 		s.subscribers.Adopt(msg)
-	case *timerFired:
-		s.serveDeadlines()
 	case *contract.LimitsChanged:
 		s.limits = msg.Limits
+	case *timerFired:
+		// the deadlines are served
 	case *disconnected, *connDetached, *contract.AbandonDial, *contract.ServerDown, *contract.Directive:
 		// of a connection, a dial or an incarnation that has ended
 	default:
@@ -304,19 +279,18 @@ func (s *session) onStarted() {
 		s.continueDraining()
 		return
 	case s.cause != nil:
-		s.state = s.deciding
+		s.undirected = true
 		s.out.report(&contract.Faulted{Of: s.out.of, Fault: s.cause})
 		s.releaseOld()
-	default:
-		s.proceed()
 	}
+	s.proceed()
 	s.serveDeadlines()
 }
 
 // onDirective fails parked calls if the directive says so, and notes whether the session
 // is opened again without any call.
 func (s *session) onDirective(msg *contract.Directive) {
-	s.refusal.cause = nil
+	s.undirected, s.refusal.cause = false, nil
 	s.reopen = s.history.wasOpen && !msg.GaveUp && !s.history.openedUnused &&
 		(len(s.subscribers.Subscriptions) > 0 || s.cfg.Subscriber != nil || s.bind.Subscriber != nil) // a caller wants its notifications
 	if msg.GaveUp && msg.Cause.Class == mcpbridge.Unauthorized {
@@ -330,7 +304,7 @@ func (s *session) onDirective(msg *contract.Directive) {
 // proceed enters releasing, queued or idle: the first one whose condition holds.
 func (s *session) proceed() {
 	switch {
-	case s.conns.Old != nil || s.dials.isRunning():
+	case s.undirected || s.conns.Old != nil || s.dials.isRunning():
 		s.state = s.releasing
 	case s.wanted():
 		s.state = s.queued

@@ -78,3 +78,15 @@ type CallReplied struct {
 // Registration is what the registry knows of a session. The messages of a session carry it, and only
 // the registry reads it.
 type Registration interface{ Registered() }
+
+// Value returns what a context of the call has for a key: the attributes and the trace of
+// its operation, and the values of its caller.
+func (k *Call) Value(key any) any {
+	switch key.(type) {
+	case caller.AttributesKey:
+		return &k.Op.Head().Attributes
+	case caller.TraceKey:
+		return &k.Op.Head().Trace
+	}
+	return k.Values.Value(key)
+}

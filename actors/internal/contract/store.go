@@ -51,7 +51,7 @@ func (s KeyStore) SaveSession(conn mcpbridge.Conn, generation uint64) (saved boo
 	if resume := conn.Resume(); resume != nil {
 		record.Resume = *resume
 	}
-	return s.Try("save", func(ctx context.Context) error { return s.Cfg.Store.Save(ctx, s.Key, record) })
+	return s.save(record)
 }
 
 // SaveLater does what SaveSession does for an MCP session that the store did not take when it was opened.
@@ -68,11 +68,8 @@ func (s KeyStore) SaveLater(conn mcpbridge.Conn, generation uint64) (saved bool)
 // MCP session gets the same generation. If another process has opened a later one meanwhile, its
 // record stays.
 func (s KeyStore) SaveGeneration(generation uint64) {
-	if s.Cfg.Store == nil {
-		return
-	}
 	if known := s.Load(); known == nil || known.Generation <= generation {
-		s.saveGeneration(generation)
+		s.save(&mcpbridge.Record{Generation: generation})
 	}
 }
 
@@ -81,13 +78,13 @@ func (s KeyStore) SaveGeneration(generation uint64) {
 // generation, because the store had failed before.
 func (s KeyStore) Forget(sessionID string, generation uint64) {
 	if known := s.Load(); known != nil && known.SessionID == sessionID {
-		s.saveGeneration(max(generation, known.Generation))
+		s.save(&mcpbridge.Record{Generation: max(generation, known.Generation)})
 	}
 }
 
-func (s KeyStore) saveGeneration(generation uint64) {
-	record := &mcpbridge.Record{Generation: generation}
-	s.Try("save", func(ctx context.Context) error { return s.Cfg.Store.Save(ctx, s.Key, record) })
+// save saves a record, and reports whether the store has it.
+func (s KeyStore) save(record *mcpbridge.Record) (saved bool) {
+	return s.Try("save", func(ctx context.Context) error { return s.Cfg.Store.Save(ctx, s.Key, record) })
 }
 
 // Try runs a request to the store, and logs its error. It reports whether the request has succeeded.

@@ -18,8 +18,7 @@ type Mailbox struct {
 	// Parent is the mailbox of the parent of the actor. It is told when the actor has failed, and nil
 	// leaves that to the engine, which also logs it.
 	Parent *Mailbox
-	// Post sends to those who watch the actor, or touch it. nil leaves that to the engine. Both fields
-	// must be set before the actor is spawned.
+	// Post sends to those who watch the actor, or touch it. Both fields must be set before the actor is spawned.
 	Post Post
 
 	invoker    actor.MessageInvoker
@@ -134,7 +133,7 @@ func (m *Mailbox) read() (empty bool) {
 			m.invokeSystem(message)
 		case m.unread != nil:
 			m.unread(message)
-		case m.Post != nil && isTouch(message):
+		case isTouch(message):
 			m.touched(message)
 		default:
 			m.invoker.InvokeUserMessage(message)
@@ -206,10 +205,8 @@ func (m *Mailbox) self() *actor.PID { return m.invoker.(interface{ Self() *actor
 func (m *Mailbox) invokeSystem(message any) {
 	switch msg := message.(type) {
 	case *actor.Watch:
-		if m.Post != nil {
-			m.watch(msg.Watcher)
-			return
-		}
+		m.watch(msg.Watcher)
+		return
 	case *actor.Unwatch:
 		if m.watchers != nil {
 			m.watchers.Remove(msg.Watcher)

@@ -18,7 +18,6 @@ import (
 
 // dialAttempt is one attempt to open a connection. It runs in a goroutine of its own.
 type dialAttempt struct {
-	cfg       *contract.Config
 	limits    *mcpbridge.Limits
 	store     *contract.KeyStore
 	noResume  bool     // as in durable
@@ -48,7 +47,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	}
 	defer func() {
 		if r := recover(); r != nil { // by a wrapper of the dialer
-			contract.About(d.cfg.Logger.Error(), d.req.Key, d.generation).
+			contract.About(d.store.Cfg.Logger.Error(), d.req.Key, d.generation).
 				Interface("reason", r).Bytes("stack", debug.Stack()).Msg("connection panicked")
 			msg = failed(contract.Panicked(r))
 		}
@@ -85,7 +84,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 			return ask(ctx, srv)
 		}
 	}
-	conn, err = contract.Dial(ctx, d.cfg.Dialer, d.req)
+	conn, err = contract.Dial(ctx, d.store.Cfg.Dialer, d.req)
 	if err == nil {
 		err = checkSessionID(conn)
 	}
@@ -172,7 +171,7 @@ func (d dialAttempt) setUp(ctx context.Context, conn mcpbridge.Conn) (missed []s
 		case e.Class != mcpbridge.Invalid && !errors.As(err, &said): // the server has not answered it
 			return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: op.Method() + " could not be put back: " + e.Detail, Err: e}
 		default:
-			contract.About(d.cfg.Logger.Warn(), d.req.Key, d.generation).Str("op", op.Method()).Str("err", e.Error()).
+			contract.About(d.store.Cfg.Logger.Warn(), d.req.Key, d.generation).Str("op", op.Method()).Str("err", e.Error()).
 				Msg("server refused a setting of the previous session")
 		}
 	}

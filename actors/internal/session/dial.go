@@ -28,7 +28,8 @@ func (s *session) onGrant(msg *contract.Grant) {
 		req.Attributes, req.Trace = head.Attributes, head.Trace
 	}
 	s.dials.start(s.store.Life, dialAttempt{
-		cfg: s.cfg, limits: s.limits, store: &s.store, noResume: s.noResume, leftovers: s.leftovers, req: req, setup: s.server.Setup, ops: s.subscribers.Operations(), previous: s.conns.Resumable,
+		limits: s.limits, store: &s.store, noResume: s.noResume, leftovers: s.leftovers, req: req,
+		setup: s.server.Setup, ops: s.subscribers.Operations(), previous: s.conns.Resumable,
 		generation: s.generation, saved: s.saved, floor: s.floor, reopens: s.history.wasOpen, stateless: s.stateless,
 	})
 }

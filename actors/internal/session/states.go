@@ -41,8 +41,6 @@ func (s *session) Receive(c actor.Context) {
 // releasing: the old connection is being released, and after a fault the directive of the registry is awaited.
 func (s *session) releasing(message any) {
 	switch msg := message.(type) {
-	case *contract.Call:
-		s.park(msg)
 	case *contract.Directive:
 		if s.undirected {
 			s.onDirective(msg)
@@ -91,8 +89,6 @@ func (s *session) idle(message any) {
 // queued: a connection is wanted, and the grant is awaited.
 func (s *session) queued(message any) {
 	switch msg := message.(type) {
-	case *contract.Call:
-		s.park(msg)
 	case *contract.Grant:
 		s.state = s.connecting
 		s.onGrant(msg)
@@ -112,8 +108,6 @@ func (s *session) queued(message any) {
 // connecting: the dial runs.
 func (s *session) connecting(message any) {
 	switch msg := message.(type) {
-	case *contract.Call:
-		s.park(msg)
 	case *dialed:
 		if s.onDialed(msg) {
 			s.state = s.ready
@@ -139,8 +133,6 @@ func (s *session) connecting(message any) {
 // awaited.
 func (s *session) abandoning(message any) {
 	switch msg := message.(type) {
-	case *contract.Call:
-		s.park(msg)
 	case *dialed:
 		s.onAbandoned(msg)
 		s.proceed()
@@ -171,8 +163,6 @@ func (s *session) ready(message any) {
 	case *recordSaved:
 		s.onRecordSaved(msg)
 		s.saver.schedule(s.saved)
-	case *pingReturned:
-		s.onPingReturned(msg)
 	case *disconnected:
 		if msg.from == s.incarnation {
 			s.connectionEnded(msg.err)
@@ -219,6 +209,8 @@ func (s *session) draining(message any) {
 // always handles the messages that most states handle in the same way.
 func (s *session) always(msg any) {
 	switch msg := msg.(type) {
+	case *contract.Call:
+		s.park(msg)
 	case *callReturned:
 		s.onCallReturned(msg)
 	case *toolsListed:

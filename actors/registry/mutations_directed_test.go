@@ -87,7 +87,7 @@ var directedMutations = []directedMutation{
 		{"mcpbridge/internal/wire/refusal.go", "	return status == http.StatusNotFound || status == http.StatusGone", "	return status == http.StatusNotFound || status == http.StatusGone || status == http.StatusBadRequest"},
 	}}},
 	{6, "./tests", "TestRequestsOfOurOwnThatAreRefusedChangeNoCall", mutation{"a call is replayed if the server refuses to list its tools", []change{
-		{inCalls, "	case safe && known:\n", "	case safe && known || s.listedTools == maxListings:\n"},
+		{inCalls, "	case safe && known:\n", "	case safe && known || s.toolLists == maxToolLists:\n"},
 	}}},
 	{6, "./tests", "TestRequestsOfOurOwnThatAreRefusedChangeNoCall", mutation{"a ping that is refused ends the connection", []change{
 		{"actors/internal/session/keepalive.go", "	case e == nil || !e.Session.HasEnded() && e.Class != mcpbridge.Deadline:\n		k.pinging = false\n	case e.Session.HasEnded():", "	case e == nil:\n		k.pinging = false\n	case e.Class != mcpbridge.Deadline:"},

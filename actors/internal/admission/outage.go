@@ -61,7 +61,7 @@ func (ep *Outage) ShowsDown(e *mcpbridge.Error) bool {
 	return false
 }
 
-// Failed notes a dial that found no server, which began at a time and may have been a probe. random returns
+// Failed notes that a dial found no server. It began at a time, and was a probe if probing is true. random returns
 // numbers in [0, 1).
 func (ep *Outage) Failed(e *mcpbridge.Error, began time.Time, probing bool, now time.Time, random func() float64) {
 	cause := Shared(e)

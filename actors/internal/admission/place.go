@@ -97,7 +97,7 @@ const (
 	upPlace   Rank = 2
 )
 
-// noteHealth notes the health of an endpoint at the servers that have led to it.
+// noteHealth notes the health of an endpoint at the servers whose PerKey has led to it.
 func (ep *Endpoint) noteHealth() {
 	to := Unranked
 	switch {
@@ -113,7 +113,7 @@ func (ep *Endpoint) noteHealth() {
 	}
 }
 
-// Foremost returns the endpoint that shows the health of a server: of the places that were led to, one
+// Foremost returns the endpoint that shows the health of a server: of the places that PerKey has led to, one
 // that is down, or else one that is up.
 func (srv *Server) Foremost() *Endpoint {
 	for _, of := range []Rank{downPlace, upPlace} {
@@ -127,7 +127,7 @@ func (srv *Server) Foremost() *Endpoint {
 // Waiting returns how many places have a turn.
 func (srv *Server) Waiting() int { return srv.places.Count }
 
-// Down returns how many of the places that were led to are known to be down.
+// Down returns how many of the places that PerKey has led to are known to be down.
 func (srv *Server) Down() int { return srv.health.Len(downPlace) }
 
 // StartRoom returns how many more sessions of the server may dial, as far as processes that start bound it.
@@ -141,7 +141,7 @@ func (srv *Server) StartRoom() int {
 // IsHome reports whether the sessions of the server begin at this place.
 func (p *Place) IsHome() bool { return p == p.server.Home }
 
-// newPlace returns a place of a server. An address that is not known is shared with nobody.
+// newPlace returns a place of a server. Without a known address, it shares its endpoint with no other place.
 func (all endpoints) newPlace(srv *Server, address string) *Place {
 	ep := all[address]
 	if ep == nil {
@@ -170,7 +170,7 @@ func (all endpoints) placeAt(srv *Server, address string) *Place {
 	return p
 }
 
-// leave notes that a session has left a place, or that a server is configured no more. A place without
+// leave notes that a session has left a place, or that its server is no longer configured. A place without
 // users is forgotten.
 func (all endpoints) leave(p *Place) {
 	if p.users--; p.users > 0 {

@@ -2,10 +2,10 @@ package admission
 
 import "time"
 
-// youth is how long the start of a process is young.
+// youth is how long a process counts as young after it has started.
 const youth = 200 * time.Millisecond
 
-// Into how many parts permits are shared.
+// The permits are shared in parts.
 const (
 	youngParts = 3 // one part of all permits is for young starts, so that a server that is called meanwhile has its turn
 	downParts  = 2 // one part of all permits is for the servers that are down

@@ -52,7 +52,7 @@ func (g *Gate) Next(now time.Time) (d Decision, found bool) {
 // Pending reports whether there may be a decision, or another time to wake.
 func (g *Gate) Pending() bool { return g.queue.changed || len(g.decided) > 0 }
 
-// turnOf returns what the turn of a server comes to. full is set if only a slot of all sessions is missing.
+// turnOf returns the decision for the turn of a server, if there is one. It sets full if only MaxSessions prevents a dial.
 func (g *Gate) turnOf(srv *Server, full *bool, now time.Time) (d Decision, found bool) {
 	if srv.StartRoom() == 0 {
 		return d, false

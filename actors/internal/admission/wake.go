@@ -11,8 +11,8 @@ func (g *Gate) Wake() (at time.Time) {
 	return at
 }
 
-// Due ends the youth of starts, and begins probes, whose time has come. If the probes are too many for one step, the others stay
-// due.
+// Due ends the youth of starts and lets probes begin whose time has come. If too many probes are due for one step, the others
+// stay due.
 func (g *Gate) Due(now time.Time) {
 	if g.starts.pass(now) {
 		g.queue.changed = true

@@ -123,7 +123,7 @@ func RunWithin(ctx context.Context, what string, f func(context.Context) error) 
 	return errors.New(what + " does not return")
 }
 
-// receiveWithin receives a value until unresponsiveAfter the end of a context.
+// receiveWithin receives a value until UnresponsiveAfter the end of a context.
 func receiveWithin[T any](ctx context.Context, from <-chan T) (value T, ok bool) {
 	select {
 	case value = <-from:

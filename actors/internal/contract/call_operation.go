@@ -4,7 +4,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Matches reports whether a call is cancelled.
+// Matches reports whether the message cancels a call.
 func (m *CancelCalls) Matches(k *Call) bool {
 	return k == m.Call || m.Call == nil && k.Serial <= m.UpTo
 }

@@ -12,12 +12,12 @@ import (
 )
 
 // WalkStep is how many sessions, scopes or calls one message stands for at most. A step of that size
-// takes less than a millisecond, and other messages are handled between two of them.
+// takes less than a millisecond, and other messages are handled between two steps.
 const WalkStep = 64
 
 // From the registry to a session, beside [Call].
 type (
-	// CancelCalls cancels one call, or without one those whose serial is at most upTo.
+	// CancelCalls cancels Call, or, if that is nil, the calls whose serial is at most UpTo.
 	CancelCalls struct {
 		Call   *Call
 		UpTo   uint64
@@ -36,7 +36,7 @@ type (
 	Directive struct {
 		Cause      *actors.Fault
 		FailParked bool // the parked calls fail now
-		GaveUp     bool // no dial before retryAt
+		GaveUp     bool // no dial before RetryAt
 		RetryAt    time.Time
 	}
 	// ServerDown fails the parked calls, because the server is down.
@@ -46,14 +46,14 @@ type (
 	}
 	// Forget makes the session forget that its credentials were refused.
 	Forget struct{}
-	// Drain closes the session. The only messages that may follow are cancelCalls, and
-	// another drain, which leaves running calls less time.
+	// Drain closes the session. The only messages that may follow are CancelCalls, and
+	// another Drain, which leaves running calls less time.
 	Drain struct {
 		// Evict hands parked calls back to the registry, for the next session, and lets
 		// running calls finish. Otherwise parked calls fail, and running calls have the
 		// drain timeout.
 		Evict bool
-		// restart, with evict, gives running calls the drain timeout, and hands the settings
+		// Restart, with Evict, gives running calls the drain timeout, and hands the settings
 		// over to the next session.
 		Restart bool
 		// Now leaves running calls no time.
@@ -115,7 +115,7 @@ type (
 		Of   Registration
 		Note messages.Notification
 
-		Heard OnTheirWay // it is one of them
+		Heard OnTheirWay // Note counts among them
 	}
 	// DialAbandoned says that a dial has ended without an outcome. There is no connection.
 	DialAbandoned struct{ Of Registration }
@@ -137,8 +137,7 @@ type (
 		Op   messages.Operation
 		Task *tasks.Task
 	}
-	// Unheard says that the session is unheard, and its calls wait, because of an error; or, without one, that it
-	// is heard again.
+	// Unheard says that the session is unheard, and why its calls wait; or, if Cause is nil, that it is heard again.
 	Unheard struct {
 		Of    Registration
 		Cause *mcpbridge.Error

@@ -26,8 +26,8 @@ type KeyStore struct {
 	Quiet bool
 }
 
-// ErrLifeOver is the cause of the end of [KeyStore].Life. It tells it from that of a dial that was given up, whose
-// connection is closed: a session that has moved may have left its MCP session open for another member.
+// ErrLifeOver is the cause with which [KeyStore].Life ends. A dial that ends with this cause does not close its connection,
+// unlike one that is given up: a session that has moved may have left its MCP session open for another member.
 var ErrLifeOver = errors.New("the session is closed")
 
 // Load returns the record of the key, or nil. The record may have a generation only.
@@ -73,9 +73,8 @@ func (s KeyStore) SaveGeneration(generation uint64) {
 	}
 }
 
-// Forget does what SaveGeneration does for an MCP session that the store had, if it still has that. It may have
-// another one: a session that had not ended yet when the record was loaded may be left open, also with a lower
-// generation, because the store had failed before.
+// Forget does what SaveGeneration does, if the store still has this MCP session. It may have another one, also with a lower
+// generation: a session that had not ended when the record was loaded may have been left open since.
 func (s KeyStore) Forget(sessionID string, generation uint64) {
 	if known := s.Load(); known != nil && known.SessionID == sessionID {
 		s.save(&mcpbridge.Record{Generation: max(generation, known.Generation)})

@@ -65,24 +65,24 @@ func TestOwedCallsHaveNoReply(t *testing.T) {
 
 // A task is cancelled once nobody waits for it: at once, or by the next connection. That of a durable call outlives a drain.
 func TestTasksAreCancelledWhenNobodyWaitsForThem(t *testing.T) {
-	var moot Moot
+	var c Cancellations
 	key := messages.Key{Server: "s"}
 	k := durable("1", true)
-	require.Nil(t, moot.Cancel(k, true, false), "no task")
+	require.Nil(t, c.Cancel(k, true, false), "no task")
 	k.Run.Task = &tasks.Task{ID: "t", Status: tasks.Working}
-	require.Equal(t, "t", moot.Cancel(k, true, false).ID)
-	require.Nil(t, moot.Cancel(k, true, true), "durable")
-	require.Nil(t, moot.Cancel(k, false, false))
-	waited := moot.Take(key)
+	require.Equal(t, "t", c.Cancel(k, true, false).ID)
+	require.Nil(t, c.Cancel(k, true, true), "durable")
+	require.Nil(t, c.Cancel(k, false, false))
+	waited := c.Take(key)
 	require.Len(t, waited, 1)
 	require.Equal(t, "t", waited[0].ID)
 	require.Equal(t, key, waited[0].Key)
-	for i := range maxMoot + 1 {
+	for i := range maxCancellations + 1 {
 		k.Run.Task = &tasks.Task{ID: strconv.Itoa(i), Status: tasks.Working}
-		require.Nil(t, moot.Cancel(k, false, false))
+		require.Nil(t, c.Cancel(k, false, false))
 	}
-	require.Len(t, moot.Take(key), maxMoot)
-	require.Empty(t, moot.Take(key))
+	require.Len(t, c.Take(key), maxCancellations)
+	require.Empty(t, c.Take(key))
 	k.Run.Task = &tasks.Task{ID: "t", Status: tasks.Completed}
-	require.Nil(t, moot.Cancel(k, true, false), "over")
+	require.Nil(t, c.Cancel(k, true, false), "over")
 }

@@ -53,10 +53,10 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		}
 	}()
 	var known *mcpbridge.Record
-	if !d.reopens && d.req.Resume == nil { // else the last MCP session is that of an incarnation that had a bug
+	if !d.reopens && d.req.Resume == nil { // else this actor has had an MCP session, even if a bug kept it from reporting that
 		known = d.store.Load()
 	}
-	if wanted.Err() != nil { // after a bug another one may dial meanwhile
+	if wanted.Err() != nil { // after a bug, the next incarnation may dial already
 		return failed(context.Cause(wanted))
 	}
 	ctx, cancel := context.WithTimeout(messages.WithTrace(messages.WithAttributes(wanted, d.req.Attributes), d.req.Trace), d.limits.ConnectTimeout)
@@ -110,10 +110,10 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	if kept := info.Attached || d.stateless && info.Stateless; !d.reopens || !kept {
 		msg.generation = max(d.generation, d.floor) + 1
 	}
-	if !info.Attached && d.previous != nil && d.req.Resolved != nil { // it may belong to another configuration of the key
+	if !info.Attached && d.previous != nil && d.req.Resolved != nil { // the key may have had another configuration then
 		go contract.CloseWithin(d.limits.CloseTimeout, d.previous.Close) //nolint:errcheck // the server may not know it any more
 	}
-	if !info.Attached || msg.generation != d.generation { // a session that nobody has seen yet, because of a bug, has another one
+	if !info.Attached || msg.generation != d.generation { // a bug may have kept an earlier dial from reporting the generation
 		msg.saved = d.store.SaveSession(conn, msg.generation)
 	}
 	return msg

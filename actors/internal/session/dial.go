@@ -22,7 +22,7 @@ func (s *session) onGrant(msg *contract.Grant) {
 		req.Resolved = on.resolved
 	}
 	req.Roots, req.Capabilities, req.Stderr = s.subscribers.Roots, s.bind.Capabilities, &s.subscribers.Stderr
-	req.Resume, req.Refused = s.conns.Resume(), s.refusal.current()
+	req.Resume, req.Refused = s.conns.Resume(), s.credentials.refusal()
 	if s.calls.Parked.Count > 0 {
 		head := s.calls.Parked.First().Op.Head()
 		req.Attributes, req.Trace = head.Attributes, head.Trace
@@ -38,8 +38,8 @@ func (s *session) onGrant(msg *contract.Grant) {
 func (s *session) onDialed(msg *dialed) (isOpen bool) {
 	s.dials.returned(msg, s.limits.CloseTimeout)
 	switch {
-	case s.refusal.endedDial(msg.err):
-		s.failParked(s.refusal.cause, s.refusal.until)
+	case s.credentials.endedDial(msg.err):
+		s.failParked(s.credentials.refused, s.credentials.until)
 		s.endDial(nil)
 		return false
 	case errors.Is(msg.err, errServerDown):
@@ -51,7 +51,7 @@ func (s *session) onDialed(msg *dialed) (isOpen bool) {
 	}
 	s.expireParked(time.Now()) // those that may not wait have not got this connection in time
 	s.conns.Opened(msg.conn)
-	s.refusal.cause = nil
+	s.credentials.refused = nil
 	info, isNew := msg.conn.Info(), msg.generation != s.generation
 	opened := &contract.Opened{Of: s.out.of, Generation: msg.generation, Info: info, Expired: msg.expired, Elapsed: msg.elapsed, Dialed: msg.elapsed}
 	if isNew {
@@ -74,7 +74,7 @@ func (s *session) onDialed(msg *dialed) (isOpen bool) {
 	}
 	s.keepalive.schedule()
 	s.saver.schedule(s.saved)
-	for _, cancel := range s.moot.Take(s.key) {
+	for _, cancel := range s.cancellations.Take(s.key) {
 		s.requests.cancelTask(s.conns.Current, s.limits.CloseTimeout, cancel)
 	}
 	return true
@@ -83,8 +83,8 @@ func (s *session) onDialed(msg *dialed) (isOpen bool) {
 // onAbandoned takes the outcome of an aborted dial.
 func (s *session) onAbandoned(msg *dialed) {
 	s.dialEnded(msg)
-	if s.refusal.endedDial(msg.err) {
-		s.failParked(s.refusal.cause, s.refusal.until)
+	if s.credentials.endedDial(msg.err) {
+		s.failParked(s.credentials.refused, s.credentials.until)
 	}
 	s.endDial(msg.conn)
 }

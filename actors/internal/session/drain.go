@@ -13,7 +13,7 @@ import (
 // notifications/cancelled reaches the server.
 const cancelPause = 50 * time.Millisecond
 
-// onDrain starts to drain. Another drain may follow that leaves calls less time.
+// onDrain starts to drain. A later drain may leave calls less time.
 func (s *session) onDrain(msg *contract.Drain) {
 	s.drainOrder = msg
 	parked := s.calls.Parked.Take()

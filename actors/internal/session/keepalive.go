@@ -51,8 +51,8 @@ func (k *keepalive) pingIfDue(conn mcpbridge.Conn) *mcpbridge.Error {
 	return nil
 }
 
-// returned notes that the server has answered, and reports whether the connection has ended instead. An error of the server
-// is an answer as well.
+// returned handles the outcome of a ping, and reports whether the connection has ended. An error of the server is an answer,
+// too.
 func (k *keepalive) returned(e *mcpbridge.Error) (hasEnded bool) {
 	switch {
 	case e == nil || !e.Session.HasEnded() && e.Class != mcpbridge.Deadline:

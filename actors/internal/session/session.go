@@ -31,13 +31,13 @@ type session struct {
 	reopen     bool // after the directive: a connection is wanted even if no call is parked
 
 	// While ready:
-	keepalive    keepalive
-	saver        saver
-	silence      silence
-	listingTools bool // tools/list runs, for calls that were lost
-	listedTools  int  // how often it has returned, or maxListings if it is not asked for again
+	keepalive   keepalive
+	saver       saver
+	unheard     unheard
+	awaitsTools bool // tools/list runs, for calls that were lost
+	toolLists   int  // how often it has returned, or maxToolLists if it is not asked for again
 
-	graceEnds time.Time // when calls that run on oldConn, or while draining, are cut off
+	graceEnds time.Time // when calls that run on conns.Old, or while draining, are cut off
 }
 
 // newSession returns the next incarnation of a session.

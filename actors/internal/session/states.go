@@ -245,7 +245,7 @@ func (s *session) always(msg any) {
 	case subscribers.LineTaken:
 		s.subscribers.OnLineTaken(msg)
 	case *contract.Forget:
-		s.refusal.cause = nil
+		s.credentials.refused = nil
 	case *contract.AdoptSettings:
 		s.subscribers.Adopt(msg)
 	case *contract.LimitsChanged:
@@ -282,11 +282,11 @@ func (s *session) onStarted() {
 // onDirective fails parked calls if the directive says so, and notes whether the session
 // is opened again without any call.
 func (s *session) onDirective(msg *contract.Directive) {
-	s.undirected, s.refusal.cause = false, nil
+	s.undirected, s.credentials.refused = false, nil
 	s.reopen = s.history.wasOpen && !msg.GaveUp && !s.history.openedUnused &&
 		(len(s.subscribers.Subscriptions) > 0 || s.cfg.Subscriber != nil || s.bind.Subscriber != nil) // a caller wants its notifications
 	if msg.GaveUp && msg.Cause.Class == mcpbridge.Unauthorized {
-		s.refusal = refusal{msg.Cause.Cause, msg.RetryAt}
+		s.credentials = credentials{msg.Cause.Cause, msg.RetryAt}
 	}
 	if msg.FailParked {
 		s.failParked(msg.Cause.Cause, msg.RetryAt)

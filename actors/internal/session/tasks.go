@@ -28,7 +28,7 @@ func (s *session) onTaskHeard(msg *contract.TaskHeard) {
 
 // cancelTask cancels the task of a call that was answered before the task is over, if it has become one.
 func (s *session) cancelTask(k *contract.Call) {
-	if cancel := s.moot.Cancel(k, s.conns.Current != nil, s.drainOrder != nil); cancel != nil {
+	if cancel := s.cancellations.Cancel(k, s.conns.Current != nil, s.drainOrder != nil); cancel != nil {
 		s.requests.cancelTask(s.conns.Current, s.limits.CloseTimeout, cancel)
 	}
 }

@@ -6,20 +6,20 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// maxMoot bounds the tasks that a session without a connection has to cancel.
-const maxMoot = 64
+// maxCancellations bounds the tasks that a session without a connection has to cancel.
+const maxCancellations = 64
 
-// Moot are the tasks that the next connection cancels. Their calls were answered while there was no connection.
-type Moot struct{ ids []string }
+// Cancellations are the tasks that the next connection cancels. Their calls were answered while there was no connection.
+type Cancellations struct{ ids []string }
 
 // Cancel returns the request that cancels the task of a call that was answered before the task is over, or nil. The task
 // of a durable call outlives the session. Without a connection, the request waits for the next one.
-func (m *Moot) Cancel(k *contract.Call, isConnected, drains bool) *tasks.Cancel {
+func (m *Cancellations) Cancel(k *contract.Call, isConnected, drains bool) *tasks.Cancel {
 	switch {
 	case k.Run.Task == nil || k.Run.Task.IsOver() || drains && k.IsDurable():
 		return nil
 	case !isConnected:
-		if len(m.ids) < maxMoot {
+		if len(m.ids) < maxCancellations {
 			m.ids = append(m.ids, k.Run.Task.ID)
 		}
 		return nil
@@ -30,7 +30,7 @@ func (m *Moot) Cancel(k *contract.Call, isConnected, drains bool) *tasks.Cancel 
 }
 
 // Take returns the requests that have waited for a connection.
-func (m *Moot) Take(key messages.Key) (all []*tasks.Cancel) {
+func (m *Cancellations) Take(key messages.Key) (all []*tasks.Cancel) {
 	for _, id := range m.ids {
 		cancel := &tasks.Cancel{ID: id}
 		cancel.Key = key

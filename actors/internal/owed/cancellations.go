@@ -3,39 +3,21 @@ package owed
 import (
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/internal/tasks"
-	"github.com/mcpactor/mcpactor/messages"
 )
 
 // maxCancellations bounds the tasks that a session without a connection has to cancel.
 const maxCancellations = 64
 
-// Cancellations are the tasks that the next connection cancels. Their calls were answered while there was no connection.
-type Cancellations struct{ ids []string }
+// Cancellations are the requests that wait for a connection, to cancel tasks whose calls were answered.
+type Cancellations []*tasks.Cancel
 
-// Cancel returns the request that cancels the task of a call that was answered before the task is over, or nil. The task
-// of a durable call outlives the session. Without a connection, the request waits for the next one.
-func (m *Cancellations) Cancel(k *contract.Call, isConnected, drains bool) *tasks.Cancel {
-	switch {
-	case k.Run.Task == nil || k.Run.Task.IsOver() || drains && k.IsDurable():
-		return nil
-	case !isConnected:
-		if len(m.ids) < maxCancellations {
-			m.ids = append(m.ids, k.Run.Task.ID)
-		}
-		return nil
+// Add adds the request that cancels the task of a call which was answered before the task is over, if there is such a task.
+// That of a durable call outlives a session that drains.
+func (c *Cancellations) Add(k *contract.Call, drains bool) {
+	if k.Run.Task == nil || k.Run.Task.IsOver() || drains && k.IsDurable() || len(*c) == maxCancellations {
+		return
 	}
 	cancel := &tasks.Cancel{ID: k.Run.Task.ID}
 	cancel.Key, cancel.Trace, cancel.Attributes = k.Key, k.Op.Head().Trace, k.Op.Head().Attributes
-	return cancel
-}
-
-// Take returns the requests that have waited for a connection.
-func (m *Cancellations) Take(key messages.Key) (all []*tasks.Cancel) {
-	for _, id := range m.ids {
-		cancel := &tasks.Cancel{ID: id}
-		cancel.Key = key
-		all = append(all, cancel)
-	}
-	m.ids = nil
-	return all
+	*c = append(*c, cancel)
 }

@@ -70,7 +70,7 @@ func (s *session) start(k *contract.Call, now time.Time) {
 			s.out.report(&contract.CallReplayed{Of: s.out.of, Op: k.Op, Attempt: k.Run.Attempts})
 		}
 	}
-	s.calls.Begin(k)
+	s.calls.Running.Push(k)
 	k.Hear(now)
 	if at, quiet := k.EndsAt(); quiet {
 		s.timer.By(at)
@@ -137,7 +137,7 @@ func (s *session) onToolsListed(msg *toolsListed) {
 // connection has ended ends the incarnation.
 func (s *session) onCallReturned(msg *callReturned) {
 	k := msg.call
-	s.calls.End(k)
+	s.calls.Running.Remove(k)
 	s.questions.End(k, "the operation has returned")
 	e := mcpbridge.AsError(msg.err)
 	if e == nil {

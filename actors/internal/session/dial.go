@@ -74,9 +74,7 @@ func (s *session) onDialed(msg *dialed) (isOpen bool) {
 	}
 	s.keepalive.schedule()
 	s.saver.schedule(s.saved)
-	for _, cancel := range s.cancellations.Take(s.key) {
-		s.requests.cancelTask(s.conns.Current, s.limits.CloseTimeout, cancel)
-	}
+	s.sendCancellations()
 	return true
 }
 

@@ -89,7 +89,7 @@ const (
 	inGate     = "actors/internal/admission/gate.go"
 	inQueue    = "actors/internal/admission/queue.go"
 	inSlots    = "actors/internal/admission/slots.go"
-	inTurns    = "actors/internal/admission/turns.go"
+	inNext     = "actors/internal/admission/next.go"
 	inJudge    = "mcpbridge/internal/doubt/judge.go"
 	inInquiry  = "mcpbridge/internal/doubt/inquiry.go"
 	inMachine  = "mcpbridge/internal/doubt/machine.go"
@@ -137,9 +137,9 @@ var mutations = []mutation{
 	{"nothing wakes those who wait for the next probe", []change{{inQueue, "		q.probes.Set(&ep.wake, ep.Next)\n", "		_ = ep\n"}}},
 	{"a free slot does not wake the tenant", []change{{inSlots, "	if s.Tenant != nil {\n		sl.queue.unstick(s.Tenant)\n	}\n	sl.use(s)\n", "	sl.use(s)\n"}}},
 	{"a free slot wakes nobody", []change{{inSlots, "	sl.use(s)\n	sl.queue.changed = true", "	sl.use(s)"}}},
-	{"the quota of a tenant is not looked at", []change{{inTurns, "if t := l.tenant; t != nil && t.Room() == 0 {", "if t := l.tenant; t != nil && t.Room() < 0 {"}}},
-	{"the cap is not looked at", []change{{inTurns, "			case g.Sessions.Room() == 0:", "			case g.Sessions.Room() < 0:"}}},
-	{"the permits of a place are not looked at", []change{{inTurns, "		if p.permits(now) == 0 {", "		if p.Endpoint.Down && p.permits(now) == 0 {"}}},
+	{"the quota of a tenant is not looked at", []change{{inNext, "if t := l.tenant; t != nil && t.Room() == 0 {", "if t := l.tenant; t != nil && t.Room() < 0 {"}}},
+	{"the cap is not looked at", []change{{inNext, "			case g.Sessions.Room() == 0:", "			case g.Sessions.Room() < 0:"}}},
+	{"the permits of a place are not looked at", []change{{inNext, "		if p.permits(now) == 0 {", "		if p.Endpoint.Down && p.permits(now) == 0 {"}}},
 	{"an idle session is evicted after half of its timeout", []change{{"actors/internal/dialing/use.go", "at := reg.UsedAt.Add(timeout); at.After(now)", "at := reg.UsedAt.Add(timeout / 2); at.After(now)"}}},
 	{"a session that is pinned may be evicted", []change{{"actors/internal/admission/session.go", "	case s.Draining || s.Pinned:", "	case s.Draining:"}}},
 	{"a pin outlives its session", []change{{"actors/internal/admission/session.go", "	s.Pinned, s.Draining = false, true\n", "	s.Draining = true\n"}}},

@@ -37,7 +37,7 @@ var directedMutations = []directedMutation{
 		{"actors/internal/session/bug.go", "		if !msg.Queued() && !msg.Run.Replied {\n			s.calls.Parked.Push(msg)", "		if msg.Queued() && !msg.Run.Replied {\n			s.calls.Parked.Push(msg)"},
 	}}},
 	{2, "./tests", "TestConnectionThatComesAfterTheCloseIsClosed", mutation{"the connection of a dial that ends in a drain is not closed", []change{
-		{inDrain, "	s.dialEnded(msg)\n	s.conns.Current = msg.conn\n", "	s.dialEnded(msg)\n"},
+		{"actors/internal/session/states.go", "		s.dialEnded(msg)\n		s.conns.Current = msg.conn\n", "		s.dialEnded(msg)\n"},
 		{inDials, "conn != nil && errors.Is(context.Cause(wanted), context.Canceled) {", "false {"},
 	}}},
 	{2, "./tests", "TestKeyThatIsCalledWhileItsSessionClosesGetsASuccessorAfterwards", plantedBug("a session does not wait for the one before it")},
@@ -69,7 +69,7 @@ var directedMutations = []directedMutation{
 		{"actors/internal/contract/settings.go", "	case *messages.Unsubscribe:\n		s.remove(op.URI, op.Subscriber)\n", "	case *messages.Unsubscribe:\n"},
 	}}},
 	{5, "./tests", "TestSettingsOfTheCallerAreSentAgainBeforeAnyReplay", mutation{"the set-up calls of a session that is resumed run again", []change{
-		{inAttempt, "	if attached {\n		setup = nil\n	}\n", ""},
+		{inAttempt, "	if attached {\n		d.setup = nil\n	}\n", ""},
 	}}},
 	{5, "./tests", "TestSessionIsResumedAfterARestartOfOurProcess", mutation{"a session that replaces an expired one is not saved", []change{
 		{inAttempt, "	if !info.Attached || msg.generation != d.generation {", "	if !info.Attached && !d.reopens {"},
@@ -87,7 +87,7 @@ var directedMutations = []directedMutation{
 		{"mcpbridge/internal/wire/refusal.go", "	return status == http.StatusNotFound || status == http.StatusGone", "	return status == http.StatusNotFound || status == http.StatusGone || status == http.StatusBadRequest"},
 	}}},
 	{6, "./tests", "TestRequestsOfOurOwnThatAreRefusedChangeNoCall", mutation{"a call is replayed if the server refuses to list its tools", []change{
-		{inCalls, "	case safe && known:\n", "	case safe && known || s.listedTools == maxListings:\n"},
+		{inCalls, "	case safe && known:\n", "	case safe && known || s.toolLists == maxToolLists:\n"},
 	}}},
 	{6, "./tests", "TestRequestsOfOurOwnThatAreRefusedChangeNoCall", mutation{"a ping that is refused ends the connection", []change{
 		{"actors/internal/session/keepalive.go", "	case e == nil || !e.Session.HasEnded() && e.Class != mcpbridge.Deadline:\n		k.pinging = false\n	case e.Session.HasEnded():", "	case e == nil:\n		k.pinging = false\n	case e.Class != mcpbridge.Deadline:"},
@@ -180,9 +180,9 @@ var directedMutations = []directedMutation{
 		{"supervisor/strategy.go", "d.count, d.last = d.count+1, now", "d.count, d.last = 1, now"},
 	}}},
 	{0, "./tests", "TestUnheardSessionMakesRoom", mutation{"a session with calls is not evicted", []change{
-		{"actors/internal/admission/session.go", "	case s.Held && (s.open || s.lent):", "	case s.Held && s.lent:"},
+		{"actors/internal/admission/session.go", "	case s.Held && (s.open || s.onlyControls):", "	case s.Held && s.onlyControls:"},
 	}}},
 	{0, "./tests", "TestASessionWaitsForOtherProcessesToStart", mutation{"processes that start are not bounded", []change{
-		{"actors/internal/admission/place.go", "	if !srv.command {\n		return math.MaxInt", "	if srv.starts < 1<<20 {\n		return math.MaxInt"},
+		{"actors/internal/admission/place.go", "	if srv.starts == nil {\n		return math.MaxInt", "	if srv.maxDials < 1<<20 {\n		return math.MaxInt"},
 	}}},
 }

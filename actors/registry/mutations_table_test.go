@@ -87,7 +87,9 @@ const (
 	inDeadline = "actors/internal/session/deadlines.go"
 	inReplay   = "actors/internal/contract/call_replay.go"
 	inGate     = "actors/internal/admission/gate.go"
-	inTurns    = "actors/internal/admission/turns.go"
+	inQueue    = "actors/internal/admission/queue.go"
+	inSlots    = "actors/internal/admission/slots.go"
+	inNext     = "actors/internal/admission/next.go"
 	inJudge    = "mcpbridge/internal/doubt/judge.go"
 	inInquiry  = "mcpbridge/internal/doubt/inquiry.go"
 	inMachine  = "mcpbridge/internal/doubt/machine.go"
@@ -98,7 +100,7 @@ var mutations = []mutation{
 	{"a call that is cancelled as it runs is not reported", []change{{
 		inOutbox, "	o.report(&k.Run.Answered)\n", "	if k.Run.Answered.Code != messages.CodeCancelled || k.Run.Conn == nil {\n		o.report(&k.Run.Answered)\n	}\n",
 	}}},
-	{"a slot is returned twice", []change{{inGate, "	if !s.Held {\n		return\n	}\n	s.count(-1)", "	s.count(-1)"}}},
+	{"a slot is returned twice", []change{{inSlots, "	s.hold(false)\n", "	s.count(-1)\n	s.hold(false)\n"}}},
 	{"a second reply after a deadline", []change{{
 		inCalls, "	case k.Run.Replied:\n	case e == nil:", "	case k.Run.Replied && k.Run.Answered.Code != messages.CodeDeadline:\n	case e == nil:",
 	}}},
@@ -112,7 +114,7 @@ var mutations = []mutation{
 		inOutbox, "	o.report(&k.Run.Answered)\n	o.post.Send(k.Caller, reply)\n", "	o.post.Send(k.Caller, reply)\n	o.report(&k.Run.Answered)\n",
 	}}},
 	{"a grant that crosses becameIdle is ignored", []change{{
-		"actors/internal/session/states.go", "	case *contract.Grant: // it crossed becameIdle\n		s.onGrant(msg)\n", "	case *contract.Grant:\n",
+		"actors/internal/session/states.go", "	case *contract.Grant: // it crossed becameIdle\n		s.state = s.connecting\n		s.onGrant(msg)\n", "	case *contract.Grant:\n",
 	}}},
 	{"a dial is not waited for in a drain", []change{{inDrain, "case s.dials.isRunning() || s.dials.closing > 0 ||", "case s.dials.closing > 0 ||"}}},
 	{"what a dial has left is not waited for in a drain", []change{{inDrain, "s.dials.closing > 0 ||", "false ||"}}},
@@ -122,26 +124,26 @@ var mutations = []mutation{
 	{"the end of the connection of an earlier incarnation is believed", []change{{"actors/internal/session/states.go", "		if msg.from == s.incarnation {\n			s.connectionEnded(", "		if s.conns.Current != nil {\n			s.connectionEnded("}}},
 
 	{"a call does not make its session the most recently used one", []change{{"actors/internal/admission/session.go", "if q := &s.quotas[i]; q.of != nil {\n			q.of.LRU.Put(", "if q := &s.quotas[i]; q.of != nil && to != before {\n			q.of.LRU.Put("}}},
-	{"busy sessions are evicted before idle ones", []change{{"actors/internal/admission/quota.go", "[]Rank{UnusedSlot, UsedSlot}", "[]Rank{UsedSlot, UnusedSlot}"}}},
-	{"who comes last dials first", []change{{inGate, "		s.line.sessions.Push(&s.turn, s)", "		s.line.sessions.PushFront(&s.turn, s)"}}},
-	{"a server keeps its turn", []change{{inTurns, "	g.waiting.Remove(&p.server.turn)\n", ""}}},
-	{"a place keeps its turn", []change{{inTurns, "	p.server.places.Remove(&p.turn)\n", ""}}},
-	{"a tenant keeps its turn", []change{{inTurns, "	p.lines.Remove(&l.turn)\n", ""}}},
-	{"a session keeps its slot while it is queued", []change{{inGate, "	g.returnSlot(s)\n	g.enqueue(s, now)", "	g.enqueue(s, now)"}}},
-	{"a permit is not given to others", []change{{inGate, "	p.dialing--\n	g.released(p)", "	p.dialing--"}}},
-	{"a permit is not returned", []change{{inGate, "	g.returnStart(s)\n	g.returnPermit(s.Place)\n", "	g.returnStart(s)\n"}}},
-	{"the permit to start a process is not returned", []change{{inGate, "		g.starts.end(s.start)\n", ""}}},
-	{"a probe that has ended is counted", []change{{inGate, "	s.Dialing = false\n	s.Place.Endpoint.EndProbe(s)\n", "	s.Dialing = false\n"}}},
-	{"nothing wakes those who wait for the next probe", []change{{inTurns, "		g.probes.Set(&ep.wake, ep.Next)\n", "		_ = ep\n"}}},
-	{"a free slot does not wake the tenant", []change{{inGate, "	if s.Tenant != nil {\n		g.unstick(s.Tenant)\n	}\n	g.use(s)\n	g.changed = true", "	g.use(s)\n	g.changed = true"}}},
-	{"a free slot wakes nobody", []change{{inGate, "		g.unstick(s.Tenant)\n	}\n	g.use(s)\n	g.changed = true", "		g.unstick(s.Tenant)\n	}\n	g.use(s)"}}},
-	{"the quota of a tenant is not looked at", []change{{inTurns, "if t := l.tenant; t != nil && t.Room() == 0 {", "if t := l.tenant; t != nil && t.Room() < 0 {"}}},
-	{"the cap is not looked at", []change{{inTurns, "			case g.Sessions.Room() == 0:", "			case g.Sessions.Room() < 0:"}}},
-	{"the permits of a place are not looked at", []change{{inTurns, "		if p.permits(now) == 0 {", "		if p.Endpoint.Down && p.permits(now) == 0 {"}}},
+	{"busy sessions are evicted before idle ones", []change{{"actors/internal/admission/session.go", "[]Rank{UnusedSlot, UsedSlot}", "[]Rank{UsedSlot, UnusedSlot}"}}},
+	{"who comes last dials first", []change{{inQueue, "		s.line.sessions.Push(&s.turn, s)", "		s.line.sessions.PushFront(&s.turn, s)"}}},
+	{"a server keeps its turn", []change{{inQueue, "	q.servers.Remove(&l.place.server.turn)\n", ""}}},
+	{"a place keeps its turn", []change{{inQueue, "	l.place.server.places.Remove(&l.place.turn)\n", ""}}},
+	{"a tenant keeps its turn", []change{{inQueue, "	l.place.lines.Remove(&l.turn)\n", ""}}},
+	{"a session keeps its slot while it is queued", []change{{"actors/internal/admission/facts.go", "	g.slots.giveBack(s)\n	ep := s.Place.Endpoint\n", "	ep := s.Place.Endpoint\n"}}},
+	{"a permit is not given to others", []change{{inGate, "	p.dialing--\n	g.giveOut(p)", "	p.dialing--"}}},
+	{"a permit is not returned", []change{{inGate, "	g.Started(s)\n	g.returnPermit(s.Place)\n", "	g.Started(s)\n"}}},
+	{"the permit to start a process is not returned", []change{{inGate, "		s.start.end()\n", ""}}},
+	{"a probe that has ended is counted", []change{{inGate, "	s.Dialing = false\n	s.Place.Endpoint.endProbe(s)\n", "	s.Dialing = false\n"}}},
+	{"nothing wakes those who wait for the next probe", []change{{inQueue, "		q.probes.Set(&ep.wake, ep.Next)\n", "		_ = ep\n"}}},
+	{"a free slot does not wake the tenant", []change{{inSlots, "	if s.Tenant != nil {\n		sl.queue.unstick(s.Tenant)\n	}\n	sl.use(s)\n", "	sl.use(s)\n"}}},
+	{"a free slot wakes nobody", []change{{inSlots, "	sl.use(s)\n	sl.queue.changed = true", "	sl.use(s)"}}},
+	{"the quota of a tenant is not looked at", []change{{inNext, "if t := l.tenant; t != nil && t.Room() == 0 {", "if t := l.tenant; t != nil && t.Room() < 0 {"}}},
+	{"the cap is not looked at", []change{{inNext, "			case g.Sessions.Room() == 0:", "			case g.Sessions.Room() < 0:"}}},
+	{"the permits of a place are not looked at", []change{{inNext, "		if p.permits(now) == 0 {", "		if p.Endpoint.Down && p.permits(now) == 0 {"}}},
 	{"an idle session is evicted after half of its timeout", []change{{"actors/internal/dialing/use.go", "at := reg.UsedAt.Add(timeout); at.After(now)", "at := reg.UsedAt.Add(timeout / 2); at.After(now)"}}},
 	{"a session that is pinned may be evicted", []change{{"actors/internal/admission/session.go", "	case s.Draining || s.Pinned:", "	case s.Draining:"}}},
-	{"a pin outlives its session", []change{{"actors/internal/admission/session.go", "	s.pin(false)\n", ""}}},
-	{"a second session does not hold the slot", []change{{inGate, "	if s.lent = s.Held && s.controls > 0; s.lent {", "	if s.lent = false; s.lent {"}}},
+	{"a pin outlives its session", []change{{"actors/internal/admission/session.go", "	s.Pinned, s.Draining = false, true\n", "	s.Draining = true\n"}}},
+	{"a second session does not hold the slot", []change{{inSlots, "	if s.onlyControls = s.Held && s.controls > 0; s.onlyControls {", "	if s.onlyControls = false; s.onlyControls {"}}},
 	{"a second session keeps its permit", []change{{"actors/internal/admission/control.go", "		k.dialing = false\n		g.returnPermit(k.place)\n", "		k.dialing = false\n"}}},
 
 	{"a session does not wait for the one before it", []change{{"actors/internal/dialing/admission.go", " && d.Table.Entry(reg.Key).Predecessor(reg) == nil", ""}}},
@@ -169,15 +171,15 @@ var mutations = []mutation{
 	{"a call of interceptors stays counted", []change{{"actors/internal/interception/interceptors.go", "		msg.of.passesOn = true\n		f.unpassed--\n", "		msg.of.passesOn = true\n"}}},
 
 	{"a call that is parked when an eviction comes is lost", []change{{inDrain, "		s.out.report(&contract.CallsHandedBack{Of: s.out.of, Calls: part})\n	}\n	s.graceEnds", "		_ = part\n	}\n	s.graceEnds"}}},
-	{"the connection of a dial that ends in a drain is forgotten", []change{{inDrain, "	s.dialEnded(msg)\n	s.conns.Current = msg.conn\n", "	s.dialEnded(msg)\n"}}},
+	{"the connection of a dial that ends in a drain is forgotten", []change{{"actors/internal/session/states.go", "		s.dialEnded(msg)\n		s.conns.Current = msg.conn\n", "		s.dialEnded(msg)\n"}}},
 	{"a connection that was being detached in a drain is not closed", []change{{inConns, "		c.Old, c.Resumable = nil, c.Old\n", "		c.Old = nil\n"}}},
 	{"a connection that could not be closed is forgotten", []change{{inDrain, "	if msg.err != nil {\n		s.lastMessage.Leftovers", "	if false {\n		s.lastMessage.Leftovers"}}},
 	{"a session that is lost is not resumed", []change{{inConns, "		c.Resumable = conn\n", "		_ = conn\n"}}},
-	{"a dial does not wait for the old connection", []change{{"actors/internal/session/states.go", "	case s.conns.Old != nil || s.dials.isRunning():", "	case s.dials.isRunning():"}}},
+	{"a dial does not wait for the old connection", []change{{"actors/internal/session/states.go", "	case s.undirected || s.conns.Old != nil || s.dials.isRunning():", "	case s.undirected || s.dials.isRunning():"}}},
 	{"one call more than MaxInFlight runs", []change{{inCalls, "if s.calls.Running.Count >= s.limits.MaxInFlight {", "if s.calls.Running.Count > s.limits.MaxInFlight {"}}},
 	{"a call is replayed twice", []change{{inReplay, "case k.Run.Attempts-k.Run.unprocessed > 1 ||", "case k.Run.Attempts-k.Run.unprocessed > 2 ||"}}},
 	{"a call is replayed although it may not be", []change{{inReplay, "	return safe || !known, !known\n", "	return safe || true, !known\n"}}},
-	{"a call that another member has lost is replayed although it may not be", []change{{"actors/internal/refusal/call.go", "	if !again {\n", "	if !again && k.Run.Lost == nil {\n"}}},
+	{"a call that another member has lost is replayed although it may not be", []change{{"actors/internal/calls/calls.go", "	if !again {\n", "	if !again && k.Run.Lost == nil {\n"}}},
 	{"a call that waits has no deadline", []change{{inCalls, "	s.history.openedUnused = false\n	s.timer.By(k.ParkedUntil())\n", "	s.history.openedUnused = false\n"}}},
 	{"a call that runs has no deadline", []change{{inDeadline, "		case !k.Run.Replied:\n			s.cutOff(k, messages.CodeDeadline, \"\")\n", "		case !k.Run.Replied:\n"}}},
 }

@@ -13,8 +13,7 @@ import (
 
 // diagram has the transitions of the diagram of [session.session].
 var diagram = map[string]string{
-	"start":      "idle queued deciding draining",
-	"deciding":   "releasing idle queued draining",
+	"start":      "idle queued releasing draining",
 	"releasing":  "idle queued draining",
 	"idle":       "queued connecting draining",
 	"queued":     "idle connecting draining",
@@ -49,7 +48,7 @@ func TestSessionTakesTheTransitionsOfItsDiagramAndNoOthers(t *testing.T) {
 			panics(c)
 		})
 	}
-	for _, way := range []string{"start idle", "idle queued", "queued connecting", "connecting ready", "ready draining", "start deciding", "draining closed"} {
+	for _, way := range []string{"start idle", "idle queued", "queued connecting", "connecting ready", "ready draining", "start releasing", "draining closed"} {
 		require.True(t, taken[way], fmt.Sprint(way, " of ", taken))
 	}
 }

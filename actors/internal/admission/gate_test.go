@@ -133,7 +133,7 @@ func (w *world) checkDial(s *Session) {
 	}
 	if !w.adopts[s] {
 		require.LessOrEqual(w.t, s.Place.dialing, s.Place.server.maxDials)
-		if s.Place.server.command {
+		if s.Place.server.starts != nil {
 			require.GreaterOrEqual(w.t, w.mayStart(s), 0)
 		}
 	}
@@ -167,7 +167,7 @@ func (w *world) mayStart(s *Session) int {
 func (w *world) checkEvict(d Decision) {
 	s := d.Session
 	require.False(w.t, s.Pinned || s.Draining)
-	require.True(w.t, !w.busy[s] || s.Held && (w.opened[s] || s.lent))
+	require.True(w.t, !w.busy[s] || s.Held && (w.opened[s] || s.onlyControls))
 	scope := s.quotas[0].of
 	switch d.Reason {
 	case messages.EvictServerCap:
@@ -207,7 +207,7 @@ func (w *world) checkEvict(d Decision) {
 	}
 	wanted, starts := 0, 0
 	for p, n := range waiting {
-		if n = min(n, p.permits(w.now)); p.server.command {
+		if n = min(n, p.permits(w.now)); p.server.starts != nil {
 			starts += n
 			continue
 		}
@@ -295,7 +295,7 @@ func (w *world) checkNothingWaitsInVain() {
 		}
 		ep := s.Place.Endpoint
 		switch {
-		case s.Place.server.command && w.mayStart(s) <= 0:
+		case s.Place.server.starts != nil && w.mayStart(s) <= 0:
 			require.False(w.t, w.gate.starts.young > 0 && w.gate.Wake().IsZero(), "the end of the youth of a start has a time")
 			continue
 		case s.Place.permits(w.now) > 0:
@@ -522,10 +522,10 @@ func runWorld(t *testing.T, seed uint64) {
 		w.settle()
 	}
 	require.Zero(t, w.gate.Sessions.Open)
-	require.Zero(t, w.gate.waiting.Count)
+	require.Zero(t, w.gate.queue.servers.Count)
 	require.Zero(t, w.gate.starts.count+w.gate.starts.young+w.gate.starts.down)
 	require.Empty(t, w.gate.starts.recent)
-	require.Zero(t, w.gate.probes.Next())
+	require.Zero(t, w.gate.queue.probes.Next())
 	require.True(t, w.gate.Wake().IsZero())
 	for _, srv := range w.servers {
 		require.Empty(t, srv.others)

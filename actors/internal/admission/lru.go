@@ -14,7 +14,7 @@ const (
 	UnusedSlot      // a slot, no calls outstanding
 	UsedSlot        // a connection, calls outstanding
 
-	// maxRanks is enough for these ranks, and for those of [states].
+	// maxRanks is enough for these ranks, and for the states of a session, which are ranks as well.
 	maxRanks = 6
 )
 

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -36,37 +35,17 @@ type Outage struct {
 	Down   bool             // the last dial found no server
 	Cause  *mcpbridge.Error // of the last failed dial, as all keys may see it; nil while up
 
-	Probes   []*Session    // that dial while the endpoint is down, the oldest first
 	ProbedAt time.Time     // when the last probe began
 	interval time.Duration // between probes
 	Next     time.Time     // when the next probe is due
 }
 
-// AllowsProbe reports whether another probe may begin.
-func (ep *Outage) AllowsProbe(now time.Time) bool {
-	return len(ep.Probes) < MaxProbes && !now.Before(ep.Next)
-}
-
-// BeginProbe notes a probe.
-func (ep *Outage) BeginProbe(probe *Session, now time.Time) {
-	ep.Probes = append(ep.Probes, probe)
-	ep.ProbedAt, ep.Next = now, now.Add(SlowProbeInterval)
-}
-
-// EndProbe removes a probe.
-func (ep *Outage) EndProbe(probe *Session) {
-	ep.Probes = slices.DeleteFunc(ep.Probes, func(p *Session) bool { return p == probe })
-}
-
-// Answered notes that the server has answered. It returns the probes that still run, if it was down.
-func (ep *Outage) Answered(now time.Time) (probes []*Session) {
+// Answered notes that the server has answered.
+func (ep *Outage) Answered(now time.Time) {
 	if ep.Down || ep.SeenAt.IsZero() {
 		ep.Since = now
 	}
-	ep.SeenAt = now
-	probes = ep.Probes
-	ep.Down, ep.Cause, ep.Probes = false, nil, nil
-	return probes
+	ep.SeenAt, ep.Down, ep.Cause = now, false, nil
 }
 
 // ShowsDown reports whether a dial failed because the server is down, and not for a reason
@@ -82,7 +61,7 @@ func (ep *Outage) ShowsDown(e *mcpbridge.Error) bool {
 	return false
 }
 
-// Failed notes a dial that found no server, which began at a time and may have been a probe. random returns
+// Failed notes that a dial found no server. It began at a time, and was a probe if probing is true. random returns
 // numbers in [0, 1).
 func (ep *Outage) Failed(e *mcpbridge.Error, began time.Time, probing bool, now time.Time, random func() float64) {
 	cause := Shared(e)

@@ -15,13 +15,11 @@ type Server struct {
 	Quota *Quota // also of the sessions before and after a reload
 	Home  *Place
 
-	gate     *Gate
-	command  bool // a dial starts a process
-	starts   int  // processes that start
-	maxDials int  // at one place
-	places   ring.Ring[*Place]
-	turn     ring.Node[*Server] // in Gate.waiting, while a place has its turn
-	reduced  ring.Node[*Server] // in Gate.reduced
+	starts   *serverStarts      // nil if a dial starts no process
+	maxDials int                // at one place
+	places   ring.Ring[*Place]  // that have their turn
+	turn     ring.Node[*Server] // in queue.servers, while a place has its turn
+	reduced  ring.Node[*Server] // in slots.reduced
 	others   map[string]*Place  // by address
 	health   LRU[*Place]        // of others, if it is known
 }
@@ -42,6 +40,18 @@ type Place struct {
 	health   Node[*Place]
 }
 
+// Control is a second MCP session of a key, which is opened beside the first to ask it what the first has
+// refused. It needs a permit, and no slot: it uses that of the first.
+type Control struct {
+	Of  *Session
+	For any // who waits for AllowControl
+
+	place   *Place // where it waits, or has its permit
+	allowed bool   // it uses the slot
+	dialing bool   // it has a permit
+	ended   bool
+}
+
 // line has the sessions of one tenant that wait at one place.
 type line struct {
 	place    *Place
@@ -56,15 +66,29 @@ type Tenant struct {
 	Quota
 	stuck   ring.Ring[*line]
 	starved bool               // a line is stuck, because no session could be evicted
-	freed   ring.Node[*Tenant] // in Gate.freed
+	retry   ring.Node[*Tenant] // in queue.retries
 }
 
 // Endpoint is what is known of an address. Its fields are read-only for others.
 type Endpoint struct {
 	Outage
+	Probes []*Session // that dial while the endpoint is down, the oldest first
 	places []*Place
 	queued int                    // sessions
 	wake   alarm.Entry[*Endpoint] // for the next probe; not set while nothing waits for it
+}
+
+// endpoints are all endpoints that have places, by their addresses.
+type endpoints map[string]*Endpoint
+
+// AllowsProbe reports whether another probe may begin.
+func (ep *Endpoint) AllowsProbe(now time.Time) bool {
+	return len(ep.Probes) < MaxProbes && !now.Before(ep.Next)
+}
+
+// endProbe removes a probe.
+func (ep *Endpoint) endProbe(probe *Session) {
+	ep.Probes = slices.DeleteFunc(ep.Probes, func(p *Session) bool { return p == probe })
 }
 
 // Ranks of the places of a server by their health.
@@ -73,7 +97,7 @@ const (
 	upPlace   Rank = 2
 )
 
-// noteHealth notes the health of an endpoint at the servers that have led to it.
+// noteHealth notes the health of an endpoint at the servers whose PerKey has led to it.
 func (ep *Endpoint) noteHealth() {
 	to := Unranked
 	switch {
@@ -89,7 +113,7 @@ func (ep *Endpoint) noteHealth() {
 	}
 }
 
-// Foremost returns the endpoint that shows the health of a server: of the places that were led to, one
+// Foremost returns the endpoint that shows the health of a server: of the places that PerKey has led to, one
 // that is down, or else one that is up.
 func (srv *Server) Foremost() *Endpoint {
 	for _, of := range []Rank{downPlace, upPlace} {
@@ -103,28 +127,28 @@ func (srv *Server) Foremost() *Endpoint {
 // Waiting returns how many places have a turn.
 func (srv *Server) Waiting() int { return srv.places.Count }
 
-// Down returns how many of the places that were led to are known to be down.
+// Down returns how many of the places that PerKey has led to are known to be down.
 func (srv *Server) Down() int { return srv.health.Len(downPlace) }
 
 // StartRoom returns how many more sessions of the server may dial, as far as processes that start bound it.
 func (srv *Server) StartRoom() int {
-	if !srv.command {
+	if srv.starts == nil {
 		return math.MaxInt
 	}
-	return srv.gate.starts.room(srv)
+	return srv.starts.room()
 }
 
 // IsHome reports whether the sessions of the server begin at this place.
 func (p *Place) IsHome() bool { return p == p.server.Home }
 
-// newPlace returns a place of a server. An address that is not known is shared with nobody.
-func (g *Gate) newPlace(srv *Server, address string) *Place {
-	ep := g.endpoints[address]
+// newPlace returns a place of a server. Without a known address, it shares its endpoint with no other place.
+func (all endpoints) newPlace(srv *Server, address string) *Place {
+	ep := all[address]
 	if ep == nil {
 		ep = new(Endpoint)
 		ep.wake.What = ep
 		if address != "" {
-			g.endpoints[address] = ep
+			all[address] = ep
 		}
 	}
 	p := &Place{Endpoint: ep, server: srv, address: address, known: map[*Tenant]*line{}}
@@ -133,22 +157,22 @@ func (g *Gate) newPlace(srv *Server, address string) *Place {
 }
 
 // placeAt returns the place of a server with an address.
-func (g *Gate) placeAt(srv *Server, address string) *Place {
+func (all endpoints) placeAt(srv *Server, address string) *Place {
 	if address == srv.Home.address {
 		return srv.Home
 	}
 	p := srv.others[address]
 	if p == nil {
-		p = g.newPlace(srv, address)
+		p = all.newPlace(srv, address)
 		srv.others[address] = p
 		p.Endpoint.noteHealth()
 	}
 	return p
 }
 
-// leave notes that a session has left a place, or that a server is configured no more. A place without
+// leave notes that a session has left a place, or that its server is no longer configured. A place without
 // users is forgotten.
-func (g *Gate) leave(p *Place) {
+func (all endpoints) leave(p *Place) {
 	if p.users--; p.users > 0 {
 		return
 	}
@@ -156,7 +180,7 @@ func (g *Gate) leave(p *Place) {
 	p.server.health.Remove(&p.health)
 	p.Endpoint.places = slices.DeleteFunc(p.Endpoint.places, func(other *Place) bool { return other == p })
 	if len(p.Endpoint.places) == 0 {
-		delete(g.endpoints, p.address)
+		delete(all, p.address)
 	}
 }
 
@@ -186,29 +210,4 @@ func (p *Place) permits(now time.Time) int {
 		}
 	}
 	return max(0, n)
-}
-
-// maxLines is how many lines of sessions are looked at to find out how many sessions to evict.
-const maxLines = 64
-
-// wanted returns how many sessions of a server could dial if they had slots, and at most limit. Those of
-// tenants at their quota do not count. It looks at maxLines lines at most: further ones are counted later.
-func (srv *Server) wanted(limit int, now time.Time) int {
-	limit = min(limit, srv.StartRoom())
-	n, looked, taken := 0, 0, map[*Tenant]int{}
-	for p := range srv.places.All() {
-		free := p.permits(now)
-		for l := range p.lines.All() {
-			if looked++; n >= limit || looked > maxLines {
-				return min(n, limit)
-			}
-			dials := min(free, l.sessions.Count)
-			if l.tenant != nil {
-				dials = min(dials, l.tenant.Room()-taken[l.tenant])
-				taken[l.tenant] += dials
-			}
-			n, free = n+dials, free-dials
-		}
-	}
-	return min(n, limit)
 }

@@ -2,10 +2,10 @@ package admission
 
 import "time"
 
-// youth is how long the start of a process is young.
+// youth is how long a process counts as young after it has started.
 const youth = 200 * time.Millisecond
 
-// Into how many parts permits are shared.
+// The permits are shared in parts.
 const (
 	youngParts = 3 // one part of all permits is for young starts, so that a server that is called meanwhile has its turn
 	downParts  = 2 // one part of all permits is for the servers that are down
@@ -25,26 +25,33 @@ type starts struct {
 	recent []*start // in their order, the first one young
 }
 
+// serverStarts are those of one server.
+type serverStarts struct {
+	all   *starts
+	home  *Outage // of the server
+	count int
+}
+
 // start is a process that starts.
 type start struct {
-	server *Server
-	at     time.Time
-	young  bool
-	down   bool
+	of    *serverStarts
+	at    time.Time
+	young bool
+	down  bool // its server was down
 }
 
 // free returns how many more processes may start. It is negative if more have started than may: a dial that takes over
 // a connection needs no permit.
 func (st *starts) free() int { return min(st.limit-st.count, share(st.limit, youngParts)-st.young) }
 
-// room returns how many more processes of a server may start.
-func (st *starts) room(srv *Server) int {
-	left, parts, ep := st.limit-(st.count-srv.starts), newParts, srv.Home.Endpoint
-	if !ep.Down && !ep.SeenAt.IsZero() {
+// room returns how many more processes of the server may start.
+func (of *serverStarts) room() int {
+	st, parts := of.all, newParts
+	if !of.home.Down && !of.home.SeenAt.IsZero() {
 		parts = knownParts
 	}
-	n := min(st.free(), share(left, parts)-srv.starts)
-	if ep.Down {
+	n := min(st.free(), share(st.limit-(st.count-of.count), parts)-of.count)
+	if of.home.Down {
 		n = min(n, share(st.limit, downParts)-st.down)
 	}
 	return max(0, n)
@@ -53,25 +60,25 @@ func (st *starts) room(srv *Server) int {
 // share returns one of some equal parts of permits, rounded up.
 func share(permits, parts int) int { return (permits + parts - 1) / parts }
 
-// begin notes that a process starts.
-func (st *starts) begin(srv *Server, now time.Time) *start {
-	s := &start{server: srv, at: now, young: true, down: srv.Home.Endpoint.Down}
-	st.recent = append(st.recent, s)
-	st.young++
-	st.add(s, 1)
+// begin notes that a process of the server starts.
+func (of *serverStarts) begin(now time.Time) *start {
+	s := &start{of: of, at: now, young: true, down: of.home.Down}
+	of.all.recent = append(of.all.recent, s)
+	of.all.young++
+	of.all.add(s, 1)
 	return s
 }
 
-// end notes that a process has answered, or that its dial has ended.
-func (st *starts) end(s *start) {
-	st.age(s)
-	st.add(s, -1)
+// end notes that the process has answered, or that its dial has ended.
+func (s *start) end() {
+	s.of.all.age(s)
+	s.of.all.add(s, -1)
 }
 
 // add counts a start, or subtracts it.
 func (st *starts) add(s *start, n int) {
 	st.count += n
-	s.server.starts += n
+	s.of.count += n
 	if s.down {
 		st.down += n
 	}

@@ -57,14 +57,14 @@ func TestNoStepGrowsWithThePlacesWhereATenantWaits(t *testing.T) {
 	}
 	stuck := 0
 	most := func() {
-		require.LessOrEqual(t, tenant.stuck.Count-stuck, maxLooks)
-		require.LessOrEqual(t, stuck-tenant.stuck.Count, maxLooks)
+		require.LessOrEqual(t, tenant.stuck.Count-stuck, maxSkipped)
+		require.LessOrEqual(t, stuck-tenant.stuck.Count, maxSkipped)
 		stuck = tenant.stuck.Count
 	}
 	n, dialed := steps(t, g, now, most)
 	require.Equal(t, 1000, tenant.stuck.Count)
 	require.Zero(t, dialed)
-	require.GreaterOrEqual(t, n, 1000/maxLooks)
+	require.GreaterOrEqual(t, n, 1000/maxSkipped)
 	g.Leave(holder)
 	most()
 	n, dialed = steps(t, g, now, most)
@@ -89,7 +89,7 @@ func TestASlotOfATenantGoesToAPlaceThatHasAPermit(t *testing.T) {
 	srv, tenant := g.NewServer("a", "", false), new(Tenant)
 	g.SetLimits(srv, 0, 1)
 	tenant.SetLimit(1)
-	sessions := atPlaces(t, g, srv, tenant, 3*maxLooks, now)
+	sessions := atPlaces(t, g, srv, tenant, 3*maxSkipped, now)
 	holder := wait(g, "holder", srv, tenant, now)
 	dials(t, g, now)
 	for _, s := range sessions {
@@ -125,17 +125,17 @@ func TestNoStepGrowsWithThePlacesThatAreDue(t *testing.T) {
 	g.SetLimits(srv, 0, 8)
 	before := srv.Waiting()
 	n, _ := steps(t, g, now, func() {
-		require.LessOrEqual(t, before-srv.Waiting(), maxLooks)
+		require.LessOrEqual(t, before-srv.Waiting(), maxSkipped)
 		before = srv.Waiting()
 	})
-	require.GreaterOrEqual(t, n, 1000/maxLooks)
+	require.GreaterOrEqual(t, n, 1000/maxSkipped)
 	require.Zero(t, srv.Waiting())
 
 	now = now.Add(time.Hour)
 	probes := 0
 	for !g.Wake().IsZero() && !g.Wake().After(now) {
 		g.Due(now)
-		require.LessOrEqual(t, srv.Waiting(), maxLooks)
+		require.LessOrEqual(t, srv.Waiting(), maxSkipped)
 		_, dialed := steps(t, g, now, func() {})
 		probes += dialed
 	}

@@ -5,20 +5,20 @@ import "time"
 // Wake returns when Due is to be called, or the zero time.
 func (g *Gate) Wake() (at time.Time) {
 	at = g.starts.next()
-	if probe := g.probes.Next(); !probe.IsZero() && (at.IsZero() || probe.Before(at)) {
+	if probe := g.queue.probes.Next(); !probe.IsZero() && (at.IsZero() || probe.Before(at)) {
 		at = probe
 	}
 	return at
 }
 
-// Due ends the youth of starts, and begins probes, whose time has come. If the probes are too many for one step, the others stay
-// due.
+// Due ends the youth of starts and lets probes begin whose time has come. If too many probes are due for one step, the others
+// stay due.
 func (g *Gate) Due(now time.Time) {
 	if g.starts.pass(now) {
-		g.changed = true
+		g.queue.changed = true
 	}
-	for range maxLooks {
-		due := g.probes.Due(now)
+	for range maxSkipped {
+		due := g.queue.probes.Due(now)
 		if due == nil {
 			return
 		}
@@ -39,5 +39,5 @@ func (g *Gate) probe(ep *Endpoint, now time.Time) {
 			g.decide(Decision{Do: Abandon, Session: ep.Probes[1]})
 		}
 	}
-	g.recall(ep)
+	g.queue.unblock(ep)
 }

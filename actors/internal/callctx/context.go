@@ -8,9 +8,12 @@ import (
 )
 
 // Context is a context that ends when it is cancelled. It has a deadline, and does not end at it:
-// whoever owns it cancels it then, so that no call needs a timer of its own. It allocates nothing
-// for one function that waits for its end; for anything else it is a [context.WithCancel], made when
-// it is needed. All methods may be called from any goroutine.
+// the session of the call cancels it then, so that no call needs a timer of its own. One function that waits
+// for its end costs one allocation; for anything else it is a [context.WithCancel], made when it is needed.
+//
+// All methods may be called from any goroutine: the session cancels the context while the bridge and the SDK wait for its
+// end. So it has a lock, like the contexts of package context. It is held for a few instructions, and never while a function
+// that waits runs.
 type Context struct {
 	values   Values
 	deadline time.Time

@@ -100,6 +100,9 @@ func (c *Calls) Accept(k *contract.Call) {
 		return
 	}
 	if f == nil {
+		f = decideReplay(k)
+	}
+	if f == nil {
 		f = c.Refusal.Of(k, time.Now())
 	}
 	if f != nil {
@@ -107,6 +110,23 @@ func (c *Calls) Accept(k *contract.Call) {
 		return
 	}
 	c.Forward(k)
+}
+
+// decideReplay decides whether a call that another member has lost may be replayed. It returns the failure if not.
+func decideReplay(k *contract.Call) *messages.Failure {
+	if !k.Ticket.Undecided {
+		return nil
+	}
+	if k.IsDurable() { // the store knows
+		k.Ticket.Undecided, k.Run.Lost = false, nil
+		return nil
+	}
+	again, needsHint := k.MayReplay(k.Run.Lost)
+	if !again {
+		return k.FailureOf(k.Run.Lost)
+	}
+	k.Ticket.Undecided, k.Run.NeedsHint = false, needsHint
+	return nil
 }
 
 // HandBack sends a call that is for another member to the cluster, and reports whether it has done so.

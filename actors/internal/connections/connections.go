@@ -21,7 +21,7 @@ type Connections struct {
 	// Closing is which of them this incarnation is detaching or closing, or nil.
 	Closing mcpbridge.Conn
 
-	// gone is the one whose MCP session the server no longer knows, and which is not resumed; or nil.
+	// gone is the connection, of these, whose MCP session the server no longer knows; or nil.
 	gone mcpbridge.Conn
 }
 
@@ -46,7 +46,7 @@ func (c *Connections) NoteGone(conn mcpbridge.Conn, e *mcpbridge.Error) {
 // IsGone reports whether the server no longer knows the MCP session of a connection.
 func (c *Connections) IsGone(conn mcpbridge.Conn) bool { return conn == c.gone }
 
-// Restarted begins with an incarnation, and reports whether the one before had a connection.
+// Restarted makes Current the old connection when an incarnation begins, and reports whether there was one.
 func (c *Connections) Restarted() bool {
 	if c.Current == nil {
 		return false
@@ -55,7 +55,7 @@ func (c *Connections) Restarted() bool {
 	return true
 }
 
-// Unwanted notes a connection of a dial that came too late, which is released.
+// Unwanted takes a connection that a dial has opened too late: it is to be released.
 func (c *Connections) Unwanted(conn mcpbridge.Conn) { c.Old, c.Closing = conn, nil }
 
 // Opened notes the connection of a dial, which has resumed the MCP session of Resumable, or has another one.

@@ -26,16 +26,24 @@ func (cfg *Config) RunsOn(m *mailbox.Mailbox) []actor.PropsOption {
 	return []actor.PropsOption{actor.WithMailbox(func() actor.Mailbox { return m }), actor.WithDispatcher(cfg.Dispatcher)}
 }
 
-// RequestFrom sends a message to an actor, and returns the reply. It blocks until that comes or ctx ends.
-func RequestFrom(ctx context.Context, system *actor.ActorSystem, to *mailbox.Mailbox, msg any) (reply any, err error) {
+// Allowed is the reply of the registry that says whether what a goroutine of a session asked for is allowed.
+type Allowed struct{ Is bool }
+
+// IgnoreDeadLetterLogging is for the case that the goroutine no longer waits.
+func (*Allowed) IgnoreDeadLetterLogging() {}
+
+// IsAllowed sends a message to the registry, and reports whether the reply is an [Allowed] that says yes. It blocks until the
+// reply comes or ctx ends.
+func IsAllowed(ctx context.Context, system *actor.ActorSystem, registry *mailbox.Mailbox, msg any) (bool, error) {
 	future := protocol.NewFuture(system, nil)
 	defer future.Close()
-	to.PostUserMessage(&actor.MessageEnvelope{Message: msg, Sender: future.PID})
+	registry.PostUserMessage(&actor.MessageEnvelope{Message: msg, Sender: future.PID})
 	select {
-	case reply = <-future.Reply:
-		return reply, nil
+	case reply := <-future.Reply:
+		allowed, is := reply.(*Allowed)
+		return is && allowed.Is, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return false, ctx.Err()
 	}
 }
 
@@ -78,6 +86,14 @@ func Dial(ctx context.Context, d mcpbridge.Dialer, req mcpbridge.DialRequest) (m
 	return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "the dial does not return", Err: context.Cause(ctx)}
 }
 
+// LeftBy returns the connection left by the dial that failed with err, or nil.
+func LeftBy(err error) mcpbridge.Conn {
+	if e := mcpbridge.AsError(err); e != nil {
+		return e.Left
+	}
+	return nil
+}
+
 // CloseWithin runs f, which closes or detaches a connection, with a timeout.
 func CloseWithin(timeout time.Duration, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
@@ -102,7 +118,7 @@ func RunWithin(ctx context.Context, what string, f func(context.Context) error) 
 	return errors.New(what + " does not return")
 }
 
-// receiveWithin receives a value until unresponsiveAfter the end of a context.
+// receiveWithin receives a value until UnresponsiveAfter the end of a context.
 func receiveWithin[T any](ctx context.Context, from <-chan T) (value T, ok bool) {
 	select {
 	case value = <-from:

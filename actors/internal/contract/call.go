@@ -13,8 +13,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Call is an operation that was accepted, and owes its caller one reply. It is immutable once sent, but for two parts that
-// have an owner each.
+// Call is an operation that was accepted, and owes its caller one reply. It is immutable once sent, apart
+// from Run and Ticket, each of which one actor at a time may change.
 type Call struct {
 	Op          messages.Operation
 	Key         messages.Key
@@ -26,7 +26,7 @@ type Call struct {
 	Serial      uint64       // counts the operations
 	PassedOn    bool         // interceptors of this registry have passed it on
 	Intercepted bool         // it has passed the interceptors, of this member or of another one
-	List        messages.Key // whose owner answers from its catalogue, see [protocol.HandedBack], or zero
+	List        messages.Key // the key whose member answers from its catalogue, see [protocol.HandedBack], or zero
 
 	Run    Run    // belongs to the session while that has the call, and else to the registry
 	Ticket Ticket // belongs to the registry, also while the session has the call
@@ -57,10 +57,10 @@ type Run struct {
 	FirstCtx callctx.Context  // of the first run
 }
 
-// Ticket is what the registry notes of a call.
+// Ticket is what the registry notes about a call.
 type Ticket struct {
 	At        Registration // the session that has the call, or nil
-	Older     *Call        // and Newer: the calls before and after it that have the same name, see [table.Calls]
+	Older     *Call        // and Newer: the calls of the same name before and after this one, see [table.Calls]
 	Newer     *Call
 	Cancelled bool // its cancellation was queued or sent
 	Kept      bool // its session was restarted: it counts as accepted
@@ -78,3 +78,15 @@ type CallReplied struct {
 // Registration is what the registry knows of a session. The messages of a session carry it, and only
 // the registry reads it.
 type Registration interface{ Registered() }
+
+// Value returns what a context of the call has for a key: the attributes and the trace of
+// its operation, and the values of its caller.
+func (k *Call) Value(key any) any {
+	switch key.(type) {
+	case caller.AttributesKey:
+		return &k.Op.Head().Attributes
+	case caller.TraceKey:
+		return &k.Op.Head().Trace
+	}
+	return k.Values.Value(key)
+}

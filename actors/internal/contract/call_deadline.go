@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// Hear notes that something was heard of the call while it runs, or that it begins to run. While a task is not asked
-// for, nothing can be heard of it.
+// Hear notes that something was heard of the call while it runs, or that it begins to run. The pause before a task is
+// asked for does not count as quiet: nothing can be heard then.
 func (k *Call) Hear(now time.Time) {
 	quiet := k.Op.Head().Quiet
 	if quiet <= 0 {
@@ -16,7 +16,7 @@ func (k *Call) Hear(now time.Time) {
 	}
 }
 
-// EndsAt returns when the call is cut off while it runs. quiet is true if it has been quiet for too long then.
+// EndsAt returns when the call is cut off while it runs. quiet is true if it will have been quiet for too long then.
 func (k *Call) EndsAt() (at time.Time, quiet bool) {
 	if !k.Run.Replied && !k.Run.quietAt.IsZero() && k.Run.quietAt.Before(k.Deadline) {
 		return k.Run.quietAt, true

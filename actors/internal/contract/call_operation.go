@@ -4,7 +4,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Matches reports whether a call is cancelled.
+// Matches reports whether the message cancels a call.
 func (m *CancelCalls) Matches(k *Call) bool {
 	return k == m.Call || m.Call == nil && k.Serial <= m.UpTo
 }
@@ -34,3 +34,10 @@ func (k *Call) IsDurable() bool {
 	op, is := k.Op.(*messages.CallTool)
 	return is && op.Durable && op.ID != ""
 }
+
+// Reopen is the operation of a [messages.Restart]: it opens the next session. Its reply is
+// [messages.Done].
+type Reopen struct{ messages.Header }
+
+// Method returns the name of the command.
+func (*Reopen) Method() string { return "Restart" }

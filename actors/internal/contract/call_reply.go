@@ -61,13 +61,6 @@ func (k *Call) CodeOfWait(now time.Time) messages.Code {
 	return messages.CodeDeadline
 }
 
-// Reopen is the operation of a [messages.Restart]: it opens the next session. Its reply is
-// [messages.Done].
-type Reopen struct{ messages.Header }
-
-// Method returns the name of the command.
-func (*Reopen) Method() string { return "Restart" }
-
 // AddReceipt fills in the receipt of a result.
 func (k *Call) AddReceipt(result messages.Result) messages.Reply {
 	if _, ok := k.Op.(*Reopen); ok {

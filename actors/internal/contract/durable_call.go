@@ -37,8 +37,8 @@ func IsOutdated(record *mcpbridge.Record, now time.Time) bool {
 	return record != nil && json.Unmarshal(record.Call, &d) == nil && !d.Until.IsZero() && now.After(d.Until)
 }
 
-// inStore runs a request to the store about the record of the call. It tries again, because whoever else asks for this
-// record, such as the sweep, has it for a moment.
+// inStore runs a request to the store about the record of the call. It tries again: another request about this record, such
+// as one of the sweep, may hold it for a moment.
 func (k *Call) inStore(store KeyStore, what string, f func(context.Context, messages.Key) error) (done bool) {
 	store.Key = durableKey(k.Key, k.Op.RequestID())
 	return store.Try(what, func(ctx context.Context) (err error) {
@@ -55,9 +55,9 @@ func (k *Call) inStore(store KeyStore, what string, f func(context.Context, mess
 // errUnread is in the error of a durable call whose record was not read: the call may have run before.
 var errUnread = errors.New("the record of the call was not read")
 
-// begin returns the task that the call has become in an earlier run, maybe of another process. It is nil if the call was
-// not sent yet, which is noted in the store. The error of a call that was sent, and of whose task nothing is
-// known, is [mcpbridge.Lost]. ctx is that of the run.
+// begin returns the task that the call has become in an earlier run, maybe of another process. If the call was not sent
+// before, begin stores it, and returns nil. If it was sent, and no task is known, the error is [mcpbridge.Lost]. ctx is that
+// of the run.
 func (k *Call) begin(ctx context.Context, store KeyStore) (*tasks.Task, error) {
 	if store.Cfg.Store == nil {
 		return nil, &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "durable: the supervisor has no store", Err: errUnread}

@@ -17,14 +17,6 @@ type Leftover struct {
 	Reason string            // why it could not be closed
 }
 
-// LeftBy returns the connection left by the dial that failed with err, or nil.
-func LeftBy(err error) mcpbridge.Conn {
-	if e := mcpbridge.AsError(err); e != nil {
-		return e.Left
-	}
-	return nil
-}
-
 // SessionID returns the id of the MCP session, or "".
 func (l Leftover) SessionID() string {
 	resume := l.Resume
@@ -41,8 +33,8 @@ func (l Leftover) SessionID() string {
 func (l Leftover) IsResumable() bool { return l.SessionID() != "" }
 
 // Close closes the MCP session of a key within a timeout. reason says why it could not, or is empty. existed is
-// false when the server did not know the MCP session. An opening that will never be answered is given up: it was named when
-// the first attempt failed. It may block.
+// false when the server did not know the MCP session. An opening that will never be answered is given up: it was reported
+// when the first attempt failed. Close may block.
 func (l Leftover) Close(store KeyStore, timeout time.Duration) (existed bool, reason string) {
 	conn := l.Conn
 	if conn == nil {

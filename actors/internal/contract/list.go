@@ -23,7 +23,7 @@ func (k *Call) Watches() bool {
 	return fresh
 }
 
-// ListingOf returns where the result of an operation that lists says where it is from.
+// ListingOf returns the field for the origin of a list in the result of an operation that lists.
 func ListingOf(result messages.Result) **messages.Listing {
 	switch r := result.(type) {
 	case *messages.ToolList:

@@ -10,12 +10,12 @@ import (
 )
 
 // WalkStep is how many sessions, scopes or calls one message stands for at most. A step of that size
-// takes less than a millisecond, and other messages are handled between two of them.
+// takes less than a millisecond, and other messages are handled between two steps.
 const WalkStep = 64
 
 // From the registry to a session, beside [Call].
 type (
-	// CancelCalls cancels one call, or without one those whose serial is at most upTo.
+	// CancelCalls cancels Call, or, if that is nil, the calls whose serial is at most UpTo.
 	CancelCalls struct {
 		Call   *Call
 		UpTo   uint64
@@ -34,7 +34,7 @@ type (
 	Directive struct {
 		Cause      *actors.Fault
 		FailParked bool // the parked calls fail now
-		GaveUp     bool // no dial before retryAt
+		GaveUp     bool // no dial before RetryAt
 		RetryAt    time.Time
 	}
 	// ServerDown fails the parked calls, because the server is down.
@@ -44,14 +44,14 @@ type (
 	}
 	// Forget makes the session forget that its credentials were refused.
 	Forget struct{}
-	// Drain closes the session. The only messages that may follow are cancelCalls, and
-	// another drain, which leaves running calls less time.
+	// Drain closes the session. The only messages that may follow are CancelCalls, and
+	// another Drain, which leaves running calls less time.
 	Drain struct {
 		// Evict hands parked calls back to the registry, for the next session, and lets
 		// running calls finish. Otherwise parked calls fail, and running calls have the
 		// drain timeout.
 		Evict bool
-		// restart, with evict, gives running calls the drain timeout, and hands the settings
+		// Restart, with Evict, gives running calls the drain timeout, and hands the settings
 		// over to the next session.
 		Restart bool
 		// Now leaves running calls no time.
@@ -79,13 +79,11 @@ type (
 	// of the dial sends it.
 	HandshakeAnswered struct{ Of Registration }
 	// AddressFound says which endpoint a dial is about to use, see [dialing.Dialing.AddressFound].
-	// The goroutine of the dial sends it. The reply is addressAllowed.
+	// The goroutine of the dial sends it. The reply, [Allowed], says whether the dial may continue.
 	AddressFound struct {
 		Of      Registration
 		Address string
 	}
-	// AddressAllowed says whether the dial may continue.
-	AddressAllowed struct{ Is bool }
 	// Faulted brings the fault that the session was restarted for.
 	Faulted struct {
 		Of    Registration
@@ -109,7 +107,7 @@ type (
 		Of   Registration
 		Note messages.Notification
 
-		Heard OnTheirWay // it is one of them
+		Heard OnTheirWay // Note counts among them
 	}
 	// DialAbandoned says that a dial has ended without an outcome. There is no connection.
 	DialAbandoned struct{ Of Registration }
@@ -131,8 +129,7 @@ type (
 		Op   messages.Operation
 		Task *tasks.Task
 	}
-	// Unheard says that the session is unheard, and its calls wait, because of an error; or, without one, that it
-	// is heard again.
+	// Unheard says that the session is unheard, and why its calls wait; or, if Cause is nil, that it is heard again.
 	Unheard struct {
 		Of    Registration
 		Cause *mcpbridge.Error
@@ -151,9 +148,6 @@ type (
 		Settings  Settings      // for the next session of the key, after a restart
 	}
 )
-
-// IgnoreDeadLetterLogging is for the case that the dial has ended.
-func (*AddressAllowed) IgnoreDeadLetterLogging() {}
 
 // MaxQueuedNotifications bounds the notifications of one session that are queued, for the
 // EventStream or while the session is connecting.

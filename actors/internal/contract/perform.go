@@ -8,8 +8,13 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// PerformAfter performs the call after a pause, which ends with ctx.
-func (k *Call) PerformAfter(ctx context.Context, pause time.Duration, conn mcpbridge.Conn) (messages.Result, error) {
+// Perform runs the call on conn after a pause, which ends with ctx. It may block.
+func (k *Call) Perform(ctx context.Context, pause time.Duration, conn mcpbridge.Conn) (result messages.Result, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = Panicked(r)
+		}
+	}()
 	if pause > 0 {
 		timer := time.NewTimer(pause)
 		defer timer.Stop()
@@ -18,16 +23,6 @@ func (k *Call) PerformAfter(ctx context.Context, pause time.Duration, conn mcpbr
 		case <-ctx.Done():
 		}
 	}
-	return k.Perform(ctx, conn)
-}
-
-// Perform runs the call on conn. It may block.
-func (k *Call) Perform(ctx context.Context, conn mcpbridge.Conn) (result messages.Result, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = Panicked(r)
-		}
-	}()
 	switch k.Op.(type) {
 	case *messages.Open, *Reopen:
 		info := conn.Info()

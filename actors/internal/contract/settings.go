@@ -17,8 +17,7 @@ type Settings struct {
 	Subscriptions []*messages.Subscribe
 }
 
-// Record adds an operation that has succeeded. The slices that it returned before do not
-// change.
+// Record adds an operation that has succeeded. It does not change slices that were read before.
 func (s *Settings) Record(op messages.Operation) {
 	switch op := op.(type) {
 	case *messages.SetRoots:

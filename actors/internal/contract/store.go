@@ -26,8 +26,8 @@ type KeyStore struct {
 	Quiet bool
 }
 
-// ErrLifeOver is the cause of the end of [KeyStore].Life. It tells it from that of a dial that was given up, whose
-// connection is closed: a session that has moved may have left its MCP session open for another member.
+// ErrLifeOver is the cause with which [KeyStore].Life ends. A dial that ends with this cause does not close its connection,
+// unlike one that is given up: a session that has moved may have left its MCP session open for another member.
 var ErrLifeOver = errors.New("the session is closed")
 
 // Load returns the record of the key, or nil. The record may have a generation only.
@@ -51,7 +51,7 @@ func (s KeyStore) SaveSession(conn mcpbridge.Conn, generation uint64) (saved boo
 	if resume := conn.Resume(); resume != nil {
 		record.Resume = *resume
 	}
-	return s.Try("save", func(ctx context.Context) error { return s.Cfg.Store.Save(ctx, s.Key, record) })
+	return s.save(record)
 }
 
 // SaveLater does what SaveSession does for an MCP session that the store did not take when it was opened.
@@ -68,26 +68,22 @@ func (s KeyStore) SaveLater(conn mcpbridge.Conn, generation uint64) (saved bool)
 // MCP session gets the same generation. If another process has opened a later one meanwhile, its
 // record stays.
 func (s KeyStore) SaveGeneration(generation uint64) {
-	if s.Cfg.Store == nil {
-		return
-	}
 	if known := s.Load(); known == nil || known.Generation <= generation {
-		s.saveGeneration(generation)
+		s.save(&mcpbridge.Record{Generation: generation})
 	}
 }
 
-// Forget does what SaveGeneration does for an MCP session that the store had, if it still has that. It may have
-// another one: a session that had not ended yet when the record was loaded may be left open, also with a lower
-// generation, because the store had failed before.
+// Forget does what SaveGeneration does, if the store still has this MCP session. It may have another one, also with a lower
+// generation: a session that had not ended when the record was loaded may have been left open since.
 func (s KeyStore) Forget(sessionID string, generation uint64) {
 	if known := s.Load(); known != nil && known.SessionID == sessionID {
-		s.saveGeneration(max(generation, known.Generation))
+		s.save(&mcpbridge.Record{Generation: max(generation, known.Generation)})
 	}
 }
 
-func (s KeyStore) saveGeneration(generation uint64) {
-	record := &mcpbridge.Record{Generation: generation}
-	s.Try("save", func(ctx context.Context) error { return s.Cfg.Store.Save(ctx, s.Key, record) })
+// save saves a record, and reports whether the store has it.
+func (s KeyStore) save(record *mcpbridge.Record) (saved bool) {
+	return s.Try("save", func(ctx context.Context) error { return s.Cfg.Store.Save(ctx, s.Key, record) })
 }
 
 // Try runs a request to the store, and logs its error. It reports whether the request has succeeded.

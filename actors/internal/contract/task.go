@@ -16,7 +16,7 @@ import (
 )
 
 // A call that its server has turned into a task stays a call that runs: the goroutine of the run asks for the task until
-// it is over, and has its questions answered. When the connection ends, so does the run. The next run, on the next
+// it is over, and answers its questions. When the connection ends, so does the run. The next run, on the next
 // connection, follows the same task:
 //
 //	run ──tools/call──▶ result
@@ -52,7 +52,7 @@ func (k *Call) RunOn(ctx context.Context, pause time.Duration, conn mcpbridge.Co
 		}
 	}
 	if task == nil {
-		result, err := k.PerformAfter(ctx, pause, conn)
+		result, err := k.Perform(ctx, pause, conn)
 		if task, _ = result.(*tasks.Task); task == nil || err != nil {
 			if k.IsDurable() && err != nil && !mcpbridge.AsError(err).MayHaveRun() {
 				k.forget(*store)
@@ -74,7 +74,7 @@ const maxFailed = 5
 func (k *Call) follow(ctx context.Context, conn mcpbridge.Conn, task *tasks.Task, self *mailbox.Mailbox) (messages.Result, error) {
 	h := *k.Op.Head()
 	h.Subscriber, h.Owner, h.Quiet, h.Extra = nil, nil, 0, nil
-	asking := questions{call: k, conn: conn, head: h}
+	asking := inputs{call: k, conn: conn, head: h}
 	defer asking.stop()
 	pause := task.Pause(0)
 	for failed := 0; ; {
@@ -130,9 +130,9 @@ func isPassing(e *mcpbridge.Error) bool {
 		(e.Class == mcpbridge.RateLimited || e.Class == mcpbridge.ServerError && (e.Status >= 500 || e.Code == jsonrpc.CodeInternalError))
 }
 
-// questions has the questions of a task answered, while the task is followed: all that are open at a time, and then
+// inputs answers the questions of a task while the task is followed: all that are open at a time, and then
 // those that have come meanwhile.
-type questions struct {
+type inputs struct {
 	call *Call
 	conn mcpbridge.Conn
 	head messages.Header
@@ -145,7 +145,7 @@ type questions struct {
 
 // ask asks the questions of a task that are new, unless others are being asked. Those that are no longer open are
 // withdrawn.
-func (q *questions) ask(ctx context.Context, task *tasks.Task) {
+func (q *inputs) ask(ctx context.Context, task *tasks.Task) {
 	if q.done != nil {
 		for key := range q.asked {
 			if _, open := task.Inputs[key]; !open {
@@ -173,12 +173,12 @@ func (q *questions) ask(ctx context.Context, task *tasks.Task) {
 	}()
 }
 
-// over notes that questions are answered, or why they are not. It returns the error if the call has failed with it.
-func (q *questions) over(err error) error {
-	moot := mcpbridge.AsError(err)
+// over notes that the questions are answered, or why not. It returns the error if the call has failed because of it.
+func (q *inputs) over(err error) error {
+	e := mcpbridge.AsError(err)
 	q.stop()
 	switch { // they are asked again if they are still open
-	case moot == nil:
+	case e == nil:
 		q.failed = 0
 		if q.call.Run.answered == nil {
 			q.call.Run.answered = map[string]bool{}
@@ -186,9 +186,9 @@ func (q *questions) over(err error) error {
 		for key := range q.asked {
 			q.call.Run.answered[key] = true
 		}
-	case moot.Class == mcpbridge.Cancelled:
+	case e.Class == mcpbridge.Cancelled:
 		return nil
-	case isPassing(moot):
+	case isPassing(e):
 		if q.failed++; q.failed < maxFailed {
 			return nil
 		}
@@ -197,7 +197,7 @@ func (q *questions) over(err error) error {
 }
 
 // stop withdraws the questions that are being asked.
-func (q *questions) stop() {
+func (q *inputs) stop() {
 	if q.done != nil {
 		q.cancel()
 		q.done = nil

@@ -32,7 +32,7 @@ func (d *Dialing) Admit() {
 		case admission.Abandon:
 			table.Of(next.Session.Of).Send(&contract.AbandonDial{})
 		case admission.AllowControl:
-			d.Cfg.Post.Send(next.Control.For.(*actor.PID), &contract.ControlAllowed{Is: true})
+			d.Cfg.Post.Send(next.Control.For.(*actor.PID), &contract.Allowed{Is: true})
 		}
 	}
 	d.Jobs.Later(&jobs.Job{Step: func() (more bool) { return false }}) // after which the gate is asked again
@@ -132,5 +132,5 @@ func (d *Dialing) AddressFound(msg *contract.AddressFound, from *actor.PID) {
 		reg.Addressed = true
 		is = d.Gate.Move(&reg.Session, msg.Address, time.Now())
 	}
-	d.Cfg.Post.Send(from, &contract.AddressAllowed{Is: is})
+	d.Cfg.Post.Send(from, &contract.Allowed{Is: is})
 }

@@ -26,7 +26,7 @@ func NewControls(cfg *contract.Config, gate *admission.Gate) *Controls {
 func (c *Controls) Wanted(msg *contract.ControlWanted, from *actor.PID) {
 	control := c.gate.WantControl(&table.Of(msg.Of).Session, time.Now(), from)
 	if control == nil {
-		c.cfg.Post.Send(from, &contract.ControlAllowed{Is: false})
+		c.cfg.Post.Send(from, &contract.Allowed{Is: false})
 		return
 	}
 	c.all[msg] = control

@@ -13,13 +13,12 @@ import (
 // given to a function, and not discarded; to start the actor allocates nothing; an empty
 // mailbox takes little memory; and the engine sends nothing to processes of others, and logs
 // nothing, in the goroutine of the actor. The zero value is empty. The methods may be called from
-// any goroutine, except Close.
+// any goroutine, except Close: a lock protects the queues, as in any mailbox, and is held for a few instructions.
 type Mailbox struct {
-	// Parent is the mailbox of the parent of the actor. It is told when the actor has failed, and nil
-	// leaves that to the engine, which also logs it.
+	// Parent is the mailbox of the parent of the actor, which is told when the actor has failed. If it is nil, the
+	// engine tells the parent, and logs the failure.
 	Parent *Mailbox
-	// Post sends to those who watch the actor, or touch it. nil leaves that to the engine. Both fields
-	// must be set before the actor is spawned.
+	// Post sends to those who watch the actor, or touch it. Both fields must be set before the actor is spawned.
 	Post Post
 
 	invoker    actor.MessageInvoker
@@ -110,7 +109,7 @@ func (m *Mailbox) post(q *queue, message any) {
 	}
 }
 
-// read has the actor read messages until none is left or the actor panics. It reports
+// read gives the actor messages until none is left or the actor panics. It reports
 // whether none is left.
 func (m *Mailbox) read() (empty bool) {
 	var message any
@@ -134,7 +133,7 @@ func (m *Mailbox) read() (empty bool) {
 			m.invokeSystem(message)
 		case m.unread != nil:
 			m.unread(message)
-		case m.Post != nil && isTouch(message):
+		case isTouch(message):
 			m.touched(message)
 		default:
 			m.invoker.InvokeUserMessage(message)
@@ -201,15 +200,13 @@ func (m *Mailbox) escalate(reason, message any) {
 // self returns the PID of the actor.
 func (m *Mailbox) self() *actor.PID { return m.invoker.(interface{ Self() *actor.PID }).Self() }
 
-// invokeSystem has the actor read a system message. The watchers are kept here: the engine would tell
+// invokeSystem gives the actor a system message. The watchers are kept here: the engine would tell
 // them of the end in the goroutine of the actor.
 func (m *Mailbox) invokeSystem(message any) {
 	switch msg := message.(type) {
 	case *actor.Watch:
-		if m.Post != nil {
-			m.watch(msg.Watcher)
-			return
-		}
+		m.watch(msg.Watcher)
+		return
 	case *actor.Unwatch:
 		if m.watchers != nil {
 			m.watchers.Remove(msg.Watcher)

@@ -13,43 +13,20 @@ import (
 type Calls struct {
 	Parked  contract.Queue // are accepted, and do not run
 	Running contract.Queue // run on the connection, or on the one before it; some have their reply
-
-	subscribing map[string]bool // URIs whose subscription a running call changes
-}
-
-// Begin notes that a call runs.
-func (c *Calls) Begin(k *contract.Call) {
-	c.Running.Push(k)
-	if uri, is := k.Subscription(); is {
-		if c.subscribing == nil {
-			c.subscribing = map[string]bool{}
-		}
-		c.subscribing[uri] = true
-	}
-}
-
-// End notes that a call no longer runs.
-func (c *Calls) End(k *contract.Call) {
-	if !c.Running.Has(k) {
-		return
-	}
-	c.Running.Remove(k)
-	if uri, is := k.Subscription(); is {
-		delete(c.subscribing, uri)
-	}
 }
 
 // IsBlocked reports whether a call waits for one that runs: for another one about the same subscription, so that the last one
 // decides, or for a durable call with the same id.
 func (c *Calls) IsBlocked(k *contract.Call) bool {
-	if uri, is := k.Subscription(); is && c.subscribing[uri] {
-		return true
-	}
-	if !k.IsDurable() {
+	uri, subscribes := k.Subscription()
+	if !subscribes && !k.IsDurable() {
 		return false
 	}
 	for other := range c.Running.All() {
-		if other.IsDurable() && other.Op.RequestID() == k.Op.RequestID() {
+		if its, is := other.Subscription(); is && subscribes && its == uri {
+			return true
+		}
+		if k.IsDurable() && other.IsDurable() && other.Op.RequestID() == k.Op.RequestID() {
 			return true
 		}
 	}

@@ -2,7 +2,6 @@ package owed
 
 import (
 	"slices"
-	"strconv"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -24,19 +23,19 @@ func TestCallsOfOneSubscriptionAndOfOneDurableIDAreBlocked(t *testing.T) {
 	var all Calls
 	subscribe := func(uri string) *contract.Call { return &contract.Call{Op: &messages.Subscribe{URI: uri}} }
 	first := subscribe("a")
-	all.Begin(first)
-	all.Begin(durable("1", true))
-	all.Begin(durable("2", false))
+	all.Running.Push(first)
+	all.Running.Push(durable("1", true))
+	all.Running.Push(durable("2", false))
 	require.True(t, all.IsBlocked(subscribe("a")))
 	require.True(t, all.IsBlocked(&contract.Call{Op: &messages.Unsubscribe{URI: "a"}}))
 	require.False(t, all.IsBlocked(subscribe("b")))
 	require.True(t, all.IsBlocked(durable("1", true)))
 	require.False(t, all.IsBlocked(durable("1", false)))
 	require.False(t, all.IsBlocked(durable("2", true)))
-	all.End(first)
+	all.Running.Remove(first)
 	require.False(t, all.IsBlocked(subscribe("a")))
-	all.Begin(subscribe("a"))
-	all.End(first) // for the second time
+	all.Running.Push(subscribe("a"))
+	all.Running.Remove(first) // for the second time
 	require.True(t, all.IsBlocked(subscribe("a")))
 }
 
@@ -45,15 +44,15 @@ func TestOwedCallsHaveNoReply(t *testing.T) {
 	var all Calls
 	parked, running, replied := durable("1", false), durable("2", false), durable("3", false)
 	all.Parked.Push(parked)
-	all.Begin(replied)
-	all.Begin(running)
+	all.Running.Push(replied)
+	all.Running.Push(running)
 	replied.Run.Replied = true
 	require.Equal(t, []*contract.Call{parked, running}, all.Owed())
 	require.Equal(t, []*contract.Call{running}, slices.Collect(all.Unanswered()))
 	require.True(t, all.AnyUnanswered())
 	_, only := all.OnlyOperation()
 	require.False(t, only)
-	all.End(replied)
+	all.Running.Remove(replied)
 	op, only := all.OnlyOperation()
 	require.True(t, only)
 	require.Same(t, running.Op, op)
@@ -63,26 +62,25 @@ func TestOwedCallsHaveNoReply(t *testing.T) {
 	require.False(t, only)
 }
 
-// A task is cancelled once nobody waits for it: at once, or by the next connection. That of a durable call outlives a drain.
+// A task is cancelled once nobody waits for it. That of a durable call outlives a drain.
 func TestTasksAreCancelledWhenNobodyWaitsForThem(t *testing.T) {
-	var moot Moot
-	key := messages.Key{Server: "s"}
+	var all Cancellations
 	k := durable("1", true)
-	require.Nil(t, moot.Cancel(k, true, false), "no task")
-	k.Run.Task = &tasks.Task{ID: "t", Status: tasks.Working}
-	require.Equal(t, "t", moot.Cancel(k, true, false).ID)
-	require.Nil(t, moot.Cancel(k, true, true), "durable")
-	require.Nil(t, moot.Cancel(k, false, false))
-	waited := moot.Take(key)
-	require.Len(t, waited, 1)
-	require.Equal(t, "t", waited[0].ID)
-	require.Equal(t, key, waited[0].Key)
-	for i := range maxMoot + 1 {
-		k.Run.Task = &tasks.Task{ID: strconv.Itoa(i), Status: tasks.Working}
-		require.Nil(t, moot.Cancel(k, false, false))
-	}
-	require.Len(t, moot.Take(key), maxMoot)
-	require.Empty(t, moot.Take(key))
+	k.Key = messages.Key{Server: "s"}
+	all.Add(k, false)
+	require.Empty(t, all, "no task")
 	k.Run.Task = &tasks.Task{ID: "t", Status: tasks.Completed}
-	require.Nil(t, moot.Cancel(k, true, false), "over")
+	all.Add(k, false)
+	require.Empty(t, all, "over")
+	k.Run.Task.Status = tasks.Working
+	all.Add(k, true)
+	require.Empty(t, all, "durable")
+	all.Add(k, false)
+	require.Len(t, all, 1)
+	require.Equal(t, "t", all[0].ID)
+	require.Equal(t, k.Key, all[0].Key)
+	for range maxCancellations {
+		all.Add(k, false)
+	}
+	require.Len(t, all, maxCancellations)
 }

@@ -92,10 +92,10 @@ func (q *Question) SendSystemMessage(_ *actor.PID, message any) {
 // Stop does nothing.
 func (*Question) Stop(*actor.PID) {}
 
-// Prompt says that what it gets is settled at once.
+// Prompt says that a message is handled at once.
 func (*Question) Prompt() {}
 
-// reasonOf returns why a question is withdrawn whose operation has failed.
+// reasonOf returns why the questions of an operation that has failed are withdrawn.
 func reasonOf(f *messages.Failure) string {
 	reason := "the operation has failed"
 	switch f.Code {

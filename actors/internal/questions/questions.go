@@ -66,7 +66,7 @@ func (all *Questions) End(k *contract.Call, reason string) {
 // EndFailed withdraws the questions of a call that has failed.
 func (all *Questions) EndFailed(k *contract.Call, f *messages.Failure) { all.End(k, reasonOf(f)) }
 
-// Over withdraws a question that nobody waits for any more.
+// Over withdraws a question whose answer nobody waits for any more.
 func (all *Questions) Over(msg *Over) { all.withdraw(msg.question, msg.reason) }
 
 // Close withdraws the questions that are left when the session is closed.

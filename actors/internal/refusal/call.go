@@ -33,9 +33,6 @@ func Malformed(k *contract.Call) *messages.Failure {
 
 // Of returns the failure for a call that is well-formed and is not accepted, or nil.
 func (r *Refusal) Of(k *contract.Call, now time.Time) *messages.Failure {
-	if f := mayNotReplay(k); f != nil {
-		return f
-	}
 	srv := r.table.Servers[k.Key.Server]
 	switch op, custom := k.Op.(*messages.Custom); {
 	case custom && srv != nil && !slices.Contains(srv.CustomMethods, op.Name):
@@ -62,23 +59,6 @@ func (r *Refusal) Orphaned(k *contract.Call) *messages.Failure {
 	if owner := k.Op.Head().Owner; owner != nil && r.cfg.Post.Gone(owner) {
 		return k.Failure(messages.CodeCancelled, OwnerTerminated)
 	}
-	return nil
-}
-
-// mayNotReplay returns the failure of a resent call that may have run and must not be replayed, or nil.
-func mayNotReplay(k *contract.Call) *messages.Failure {
-	if !k.Ticket.Undecided {
-		return nil
-	}
-	if k.IsDurable() { // the store knows
-		k.Ticket.Undecided, k.Run.Lost = false, nil
-		return nil
-	}
-	again, needsHint := k.MayReplay(k.Run.Lost)
-	if !again {
-		return k.FailureOf(k.Run.Lost)
-	}
-	k.Ticket.Undecided, k.Run.NeedsHint = false, needsHint
 	return nil
 }
 

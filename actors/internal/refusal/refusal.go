@@ -1,5 +1,5 @@
-// Package refusal says why the registry does not accept a call or a command, from what the table and the gate know. All that it
-// changes is whether a call that another member has lost may be replayed, which it notes in the call.
+// Package refusal says why the registry does not accept a call or a command, from what the table and the gate know. It
+// changes nothing.
 package refusal
 
 import (

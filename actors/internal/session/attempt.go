@@ -18,7 +18,6 @@ import (
 
 // dialAttempt is one attempt to open a connection. It runs in a goroutine of its own.
 type dialAttempt struct {
-	cfg       *contract.Config
 	limits    *mcpbridge.Limits
 	store     *contract.KeyStore
 	noResume  bool     // as in durable
@@ -35,13 +34,6 @@ type dialAttempt struct {
 	stateless  bool   // that MCP session kept nothing on the server
 }
 
-// logRefusedSetting logs that the server refuses a setting that the previous MCP session
-// had.
-func (d dialAttempt) logRefusedSetting(op messages.Operation, e *mcpbridge.Error) {
-	contract.About(d.cfg.Logger.Warn(), d.req.Key, d.generation).Str("op", op.Method()).Str("err", e.Error()).
-		Msg("server refused a setting of the previous session")
-}
-
 // run dials, sets up the MCP session, and saves it in the store. It may block.
 func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	began := time.Now()
@@ -55,16 +47,16 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	}
 	defer func() {
 		if r := recover(); r != nil { // by a wrapper of the dialer
-			contract.About(d.cfg.Logger.Error(), d.req.Key, d.generation).
+			contract.About(d.store.Cfg.Logger.Error(), d.req.Key, d.generation).
 				Interface("reason", r).Bytes("stack", debug.Stack()).Msg("connection panicked")
 			msg = failed(contract.Panicked(r))
 		}
 	}()
 	var known *mcpbridge.Record
-	if !d.reopens && d.req.Resume == nil { // else the last MCP session is that of an incarnation that had a bug
+	if !d.reopens && d.req.Resume == nil { // else this actor has had an MCP session, even if a bug kept it from reporting that
 		known = d.store.Load()
 	}
-	if wanted.Err() != nil { // after a bug another one may dial meanwhile
+	if wanted.Err() != nil { // after a bug, the next incarnation may dial already
 		return failed(context.Cause(wanted))
 	}
 	ctx, cancel := context.WithTimeout(messages.WithTrace(messages.WithAttributes(wanted, d.req.Attributes), d.req.Trace), d.limits.ConnectTimeout)
@@ -92,13 +84,13 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 			return ask(ctx, srv)
 		}
 	}
-	conn, err = contract.Dial(ctx, d.cfg.Dialer, d.req)
+	conn, err = contract.Dial(ctx, d.store.Cfg.Dialer, d.req)
 	if err == nil {
 		err = checkSessionID(conn)
 	}
 	if err == nil && len(d.setup)+len(d.ops) > 0 {
 		err = contract.RunWithin(ctx, "the set-up", func(ctx context.Context) (err error) {
-			missed, err = setUp(ctx, conn, d.setup, d.ops, d.logRefusedSetting)
+			missed, err = d.setUp(ctx, conn)
 			return err
 		})
 		if err != nil {
@@ -118,10 +110,10 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	if kept := info.Attached || d.stateless && info.Stateless; !d.reopens || !kept {
 		msg.generation = max(d.generation, d.floor) + 1
 	}
-	if !info.Attached && d.previous != nil && d.req.Resolved != nil { // it may belong to another configuration of the key
+	if !info.Attached && d.previous != nil && d.req.Resolved != nil { // the key may have had another configuration then
 		go contract.CloseWithin(d.limits.CloseTimeout, d.previous.Close) //nolint:errcheck // the server may not know it any more
 	}
-	if !info.Attached || msg.generation != d.generation { // a session that nobody has seen yet, because of a bug, has another one
+	if !info.Attached || msg.generation != d.generation { // a bug may have kept an earlier dial from reporting the generation
 		msg.saved = d.store.SaveSession(conn, msg.generation)
 	}
 	return msg
@@ -147,12 +139,12 @@ func checkSessionID(conn mcpbridge.Conn) error {
 // settings. A setting that the server refuses is skipped: it may name something that no
 // longer exists. An MCP session that was resumed still has its settings. It returns the
 // resources that are subscribed, and whose updates may have been missed. It may block.
-func setUp(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolParams, ops []messages.Operation, skipped func(op messages.Operation, e *mcpbridge.Error)) (missed []string, err error) {
+func (d dialAttempt) setUp(ctx context.Context, conn mcpbridge.Conn) (missed []string, err error) {
 	attached := conn.Info().Attached
 	if attached {
-		setup = nil
+		d.setup = nil
 	}
-	for _, params := range setup {
+	for _, params := range d.setup {
 		result, err := conn.Do(ctx, &messages.CallTool{Params: params})
 		if r, ok := result.(*messages.ToolResult); ok && err == nil && r.Result.IsError {
 			err = errors.New("the tool returned an error")
@@ -164,7 +156,7 @@ func setUp(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolParams
 			}
 		}
 	}
-	for _, op := range ops {
+	for _, op := range d.ops {
 		var err error
 		if !attached {
 			_, err = conn.Do(ctx, op)
@@ -179,7 +171,8 @@ func setUp(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolParams
 		case e.Class != mcpbridge.Invalid && !errors.As(err, &said): // the server has not answered it
 			return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: op.Method() + " could not be put back: " + e.Detail, Err: e}
 		default:
-			skipped(op, e)
+			contract.About(d.store.Cfg.Logger.Warn(), d.req.Key, d.generation).Str("op", op.Method()).Str("err", e.Error()).
+				Msg("server refused a setting of the previous session")
 		}
 	}
 	return missed, nil

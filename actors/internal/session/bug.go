@@ -45,7 +45,7 @@ func (s *session) answerAfterBug(message any) {
 			s.calls.Parked.Push(msg)
 		}
 	case *callReturned:
-		s.calls.End(msg.call)
+		s.calls.Running.Remove(msg.call)
 		if !msg.call.Queued() && !msg.call.Run.Replied {
 			s.calls.Parked.Push(msg.call)
 		}

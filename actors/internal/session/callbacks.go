@@ -39,9 +39,7 @@ func (b callbacks) request() mcpbridge.DialRequest {
 			b.session.PostUserMessage(&notificationReceived{n, of, heard})
 		},
 		Answered: func() { b.registry.PostUserMessage(&contract.HandshakeAnswered{Of: b.of}) },
-		Admit: func(ctx context.Context) (opened, ended func(), err error) {
-			return admitControl(ctx, b.system, b.registry, b.of)
-		},
+		Admit:    b.admit,
 		Ask: func(ctx context.Context, r messages.Request, op messages.Operation) messages.Answer {
 			*r.GetOrigin() = messages.Origin{Key: b.key, Deadline: time.Now().Add(b.timeout)}
 			return questions.Ask(ctx, b.system, b.session, r, op)
@@ -49,7 +47,31 @@ func (b callbacks) request() mcpbridge.DialRequest {
 	}
 }
 
-// resolved asks the registry whether a dial may continue that has found its server.
+// errServerDown says that the registry does not allow a dial, or a second session, because the server is known to be down.
+var errServerDown = &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbridge.Present, Detail: "the server of the key is down"}
+
+// resolved asks the registry whether a dial that has found its server may continue. It blocks.
 func (b callbacks) resolved(ctx context.Context, srv *mcpbridge.Server) error {
-	return askForAddress(ctx, b.system, b.registry, &contract.AddressFound{Of: b.of, Address: srv.Endpoint()})
+	allowed, err := contract.IsAllowed(ctx, b.system, b.registry, &contract.AddressFound{Of: b.of, Address: srv.Endpoint()})
+	switch {
+	case err != nil:
+		return mcpbridge.AsDialError(err)
+	case !allowed:
+		return errServerDown
+	}
+	return nil
+}
+
+// admit asks the registry for a permit to open a second session. It blocks.
+func (b callbacks) admit(ctx context.Context) (opened, ended func(), err error) {
+	msg := &contract.ControlWanted{Of: b.of}
+	ended = func() { b.registry.PostUserMessage(&contract.ControlEnded{Of: msg}) }
+	switch allowed, err := contract.IsAllowed(ctx, b.system, b.registry, msg); {
+	case err != nil:
+		ended()
+		return nil, nil, err
+	case !allowed:
+		return nil, nil, errServerDown
+	}
+	return func() { b.registry.PostUserMessage(&contract.ControlOpened{Of: msg}) }, ended, nil
 }

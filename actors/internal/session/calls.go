@@ -19,8 +19,8 @@ func (s *session) park(k *contract.Call) {
 // startParked runs parked calls, up to MaxInFlight. A call that waits for another call, or for the annotations of its tool, stays
 // parked. So does a call past its deadline. All stay parked while the session is unheard.
 func (s *session) startParked() {
-	if s.silence.wantsToListen(s.calls.Parked.Count) {
-		s.silence.listening = true
+	if s.unheard.wantsToListen(s.calls.Parked.Count) {
+		s.unheard.listening = true
 		s.requests.listen(s.conns.Current)
 	}
 	var now time.Time
@@ -40,7 +40,7 @@ func (s *session) startParked() {
 		if k.Run.NeedsHint && !s.decideReplay(k) {
 			continue
 		}
-		if s.silence.cause != nil {
+		if s.unheard.cause != nil {
 			return
 		}
 		s.calls.Parked.Remove(k)
@@ -70,7 +70,7 @@ func (s *session) start(k *contract.Call, now time.Time) {
 			s.out.report(&contract.CallReplayed{Of: s.out.of, Op: k.Op, Attempt: k.Run.Attempts})
 		}
 	}
-	s.calls.Begin(k)
+	s.calls.Running.Push(k)
 	k.Hear(now)
 	if at, quiet := k.EndsAt(); quiet {
 		s.timer.By(at)
@@ -83,9 +83,9 @@ func (s *session) start(k *contract.Call, now time.Time) {
 	})
 }
 
-// maxListings is how often the tools are listed on one connection. A list does not count if the tools have changed
+// maxToolLists is how often the tools are listed on one connection. A list does not count if the tools have changed
 // since it was asked for, as those of some servers do right after a session was opened.
-const maxListings = 3
+const maxToolLists = 3
 
 // decideReplay decides about a parked call that was lost and whose tool may not be
 // idempotent. Without the annotations of the tool the call stays parked, and the tools are
@@ -96,11 +96,11 @@ func (s *session) decideReplay(k *contract.Call) (mayRun bool) {
 	case safe && known:
 		k.Run.NeedsHint = false
 		return true
-	case known || s.listedTools == maxListings:
+	case known || s.toolLists == maxToolLists:
 		s.calls.Parked.Remove(k)
 		s.out.reply(k, k.FailureOf(k.Run.Lost))
-	case !s.listingTools:
-		s.listingTools = true
+	case !s.awaitsTools:
+		s.awaitsTools = true
 		s.requests.listTools(s.conns.Current, k)
 	}
 	return false
@@ -118,10 +118,10 @@ func (s *session) onToolsListed(msg *toolsListed) {
 	if hasEnded && e.Class == mcpbridge.NotSent {
 		s.connectionEnded(e) // the next session lists them
 	}
-	s.listingTools = false
-	s.listedTools++
+	s.awaitsTools = false
+	s.toolLists++
 	if e != nil {
-		s.listedTools = maxListings
+		s.toolLists = maxToolLists
 	}
 	for k := range s.calls.Parked.All() {
 		if k.Run.NeedsHint {
@@ -137,7 +137,7 @@ func (s *session) onToolsListed(msg *toolsListed) {
 // connection has ended ends the incarnation.
 func (s *session) onCallReturned(msg *callReturned) {
 	k := msg.call
-	s.calls.End(k)
+	s.calls.Running.Remove(k)
 	s.questions.End(k, "the operation has returned")
 	e := mcpbridge.AsError(msg.err)
 	if e == nil {
@@ -145,8 +145,8 @@ func (s *session) onCallReturned(msg *callReturned) {
 	}
 	s.conns.NoteGone(msg.conn, e)
 	if e != nil && e.Session == mcpbridge.Unheard && msg.conn == s.conns.Current {
-		s.silence.begin(e)
-		s.out.report(&contract.Unheard{Of: s.out.of, Cause: s.silence.cause})
+		s.unheard.begin(e)
+		s.out.report(&contract.Unheard{Of: s.out.of, Cause: s.unheard.cause})
 	}
 	switch {
 	case k.Run.Replied:
@@ -165,7 +165,7 @@ func (s *session) onCallReturned(msg *callReturned) {
 func (s *session) onCallFailed(k *contract.Call, e *mcpbridge.Error) {
 	k.NoteRecord(e)
 	if e.Class == mcpbridge.Cancelled {
-		// The session has cancelled it, at the end of the grace.
+		// The session has cancelled the call, at the end of the grace.
 		e = &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: "cancelled, because its session was restarted", Sent: true, Err: e}
 	}
 	k.NoteUnprocessed(e)
@@ -222,7 +222,8 @@ func (s *session) cutOff(k *contract.Call, code messages.Code, detail string) {
 	s.timer.By(k.LastsUntil())
 }
 
-// failParked answers all parked calls with a failure, but for those that wait for a server that is down.
+// failParked answers all parked calls with a failure. If the server is down, those that watch it stay parked, see
+// [contract.Call.Watches].
 func (s *session) failParked(cause *mcpbridge.Error, retryAt time.Time) {
 	isDown := cause.Class == mcpbridge.Unavailable && cause.Server == mcpbridge.Absent
 	for _, k := range s.calls.Parked.Take() {

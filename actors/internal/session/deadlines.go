@@ -48,8 +48,8 @@ func (s *session) expireParked(now time.Time) {
 		switch {
 		case k.Run.NeedsHint:
 			s.out.reply(k, k.FailureOf(k.Run.Lost))
-		case s.silence.cause != nil:
-			s.out.reply(k, k.Unavailable(s.silence.cause))
+		case s.unheard.cause != nil:
+			s.out.reply(k, k.Unavailable(s.unheard.cause))
 		case s.conns.Current != nil:
 			s.out.reply(k, k.Failure(k.CodeOfWait(now), "while waiting for other calls of the session (MaxInFlight)"))
 		default:

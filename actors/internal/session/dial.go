@@ -12,7 +12,6 @@ import (
 
 // onGrant dials.
 func (s *session) onGrant(msg *contract.Grant) {
-	s.state = s.connecting
 	s.generation = max(s.generation, msg.Generation)
 	on := callbacks{
 		cfg: s.cfg, system: s.system, session: &s.mailbox, registry: s.out.registry, of: s.out.of,
@@ -23,35 +22,36 @@ func (s *session) onGrant(msg *contract.Grant) {
 		req.Resolved = on.resolved
 	}
 	req.Roots, req.Capabilities = s.subscribers.Roots, s.bind.Capabilities
-	req.Resume, req.Refused = s.conns.Resume(), s.refusal.current()
+	req.Resume, req.Refused = s.conns.Resume(), s.credentials.refusal()
 	if s.calls.Parked.Count > 0 {
 		head := s.calls.Parked.First().Op.Head()
 		req.Attributes, req.Trace = head.Attributes, head.Trace
 	}
 	s.dials.start(s.store.Life, dialAttempt{
-		cfg: s.cfg, limits: s.limits, store: &s.store, noResume: s.noResume, leftovers: s.leftovers, req: req, setup: s.server.Setup, ops: s.subscribers.Operations(), previous: s.conns.Resumable,
+		limits: s.limits, store: &s.store, noResume: s.noResume, leftovers: s.leftovers, req: req,
+		setup: s.server.Setup, ops: s.subscribers.Operations(), previous: s.conns.Resumable,
 		generation: s.generation, saved: s.saved, floor: s.floor, reopens: s.history.wasOpen, stateless: s.stateless,
 	})
 }
 
-// onDialed takes the connection, or fails.
-func (s *session) onDialed(msg *dialed) {
+// onDialed takes the connection, or fails. It returns false if there is none, and that says nothing about the server.
+func (s *session) onDialed(msg *dialed) (isOpen bool) {
 	s.dials.returned(msg, s.limits.CloseTimeout)
 	switch {
-	case s.refusal.endedDial(msg.err):
-		s.failParked(s.refusal.cause, s.refusal.until)
+	case s.credentials.endedDial(msg.err):
+		s.failParked(s.credentials.refused, s.credentials.until)
 		s.endDial(nil)
-		return
+		return false
 	case errors.Is(msg.err, errServerDown):
 		s.endDial(nil)
-		return
+		return false
 	case msg.err != nil:
 		e := mcpbridge.AsDialError(msg.err)
 		s.fail(&actors.Fault{Class: e.Class, Dialing: true, Cause: e})
 	}
 	s.expireParked(time.Now()) // those that may not wait have not got this connection in time
 	s.conns.Opened(msg.conn)
-	s.refusal.cause = nil
+	s.credentials.refused = nil
 	info, isNew := msg.conn.Info(), msg.generation != s.generation
 	opened := &contract.Opened{Of: s.out.of, Generation: msg.generation, Info: info, Expired: msg.expired, Elapsed: msg.elapsed, Dialed: msg.elapsed}
 	if isNew {
@@ -69,23 +69,20 @@ func (s *session) onDialed(msg *dialed) {
 		s.onNotification(h)
 	}
 	s.early.notes = nil
-	s.state = s.ready
 	if s.early.end != nil {
 		s.connectionEnded(s.early.end)
 	}
 	s.keepalive.schedule()
 	s.saver.schedule(s.saved)
-	for _, cancel := range s.moot.Take(s.key) {
-		s.requests.cancelTask(s.conns.Current, s.limits.CloseTimeout, cancel)
-	}
-	s.startParked()
+	s.sendCancellations()
+	return true
 }
 
 // onAbandoned takes the outcome of an aborted dial.
 func (s *session) onAbandoned(msg *dialed) {
 	s.dialEnded(msg)
-	if s.refusal.endedDial(msg.err) {
-		s.failParked(s.refusal.cause, s.refusal.until)
+	if s.credentials.endedDial(msg.err) {
+		s.failParked(s.credentials.refused, s.credentials.until)
 	}
 	s.endDial(msg.conn)
 }
@@ -99,5 +96,4 @@ func (s *session) endDial(conn mcpbridge.Conn) {
 		s.conns.Unwanted(conn)
 		s.releaseOld()
 	}
-	s.proceed()
 }

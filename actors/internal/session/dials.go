@@ -10,11 +10,10 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 )
 
-// errLeft is the cause of the end of a dial whose connection, if there is one yet, is only
-// detached.
+// errLeft ends a dial whose MCP session is to be left open: its connection, if there is one yet, is only detached.
 var errLeft = errors.New("the MCP session is left open")
 
-// dials are the dial that runs, if there is one, and what dials have left.
+// dials has the dial that runs, if there is one, and counts what dials have left.
 type dials struct {
 	cfg *contract.Config
 	to  *mailbox.Mailbox // of the session

@@ -13,9 +13,9 @@ import (
 // notifications/cancelled reaches the server.
 const cancelPause = 50 * time.Millisecond
 
-// onDrain starts to drain. Another drain may follow that leaves calls less time.
+// onDrain starts to drain. A later drain may leave calls less time.
 func (s *session) onDrain(msg *contract.Drain) {
-	s.state, s.drainOrder = s.draining, msg
+	s.drainOrder = msg
 	parked := s.calls.Parked.Take()
 	if !msg.Evict {
 		for _, k := range parked {
@@ -30,7 +30,11 @@ func (s *session) onDrain(msg *contract.Drain) {
 	if msg.Evict { // the next session follows them
 		s.calls.InterruptTasks(func(k *contract.Call) bool { return !msg.Moves || k.IsDurable() })
 	}
-	s.dials.end(endOfDial(msg))
+	if msg.Leave {
+		s.dials.end(errLeft)
+	} else {
+		s.dials.end(nil)
+	}
 	s.continueDraining()
 }
 
@@ -79,6 +83,9 @@ func (s *session) continueDraining() {
 	}
 }
 
+// closed: sessionClosed was sent, and the registry is about to stop the actor.
+func closed(any) {}
+
 // sendClosed sends the last message.
 func (s *session) sendClosed() {
 	s.questions.Close()
@@ -115,19 +122,11 @@ func (s *session) closeConn(conn mcpbridge.Conn) {
 	})
 }
 
-// onDialedDraining takes the connection of a dial that was running when the drain came.
-func (s *session) onDialedDraining(msg *dialed) {
-	s.dialEnded(msg)
-	s.conns.Current = msg.conn
-	s.continueDraining()
-}
-
 // onConnDetachedDraining takes a connection that was being detached when the drain came:
 // its MCP session is to be closed.
 func (s *session) onConnDetachedDraining(msg *connDetached) {
 	s.conns.DetachedForGood(msg.conn)
 	s.graceEnds = time.Now()
-	s.continueDraining()
 }
 
 // onConnClosed notes that a connection is closed.
@@ -137,13 +136,4 @@ func (s *session) onConnClosed(msg *connClosed) {
 	if msg.err != nil {
 		s.lastMessage.Leftovers = append(s.lastMessage.Leftovers, contract.Leftover{Conn: msg.conn, Reason: msg.err.Error()})
 	}
-	s.continueDraining()
-}
-
-// endOfDial returns why a dial that runs is ended, or nil.
-func endOfDial(o *contract.Drain) error {
-	if o.Leave {
-		return errLeft
-	}
-	return nil
 }

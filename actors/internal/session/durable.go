@@ -23,21 +23,21 @@ type durable struct {
 	store  contract.KeyStore // read-only
 	key    messages.Key
 	server *mcpbridge.Server // read-only
-	limits *mcpbridge.Limits // read-only; replaced by limitsChanged
+	limits *mcpbridge.Limits // read-only; replaced by LimitsChanged
 	out    outbox
 	system *actor.ActorSystem // set when the actor has started
 
-	incarnation int // counts them
-	generation  uint64
-	floor       uint64 // the first generation is higher, unless the store has a record to resume
-	subscribers subscribers.Subscribers
-	calls       owed.Calls
-	moot        owed.Moot
-	requests    requests
+	incarnation   int // counts them
+	generation    uint64
+	floor         uint64 // the first generation is higher, unless the store has a record to resume
+	subscribers   subscribers.Subscribers
+	calls         owed.Calls
+	cancellations owed.Cancellations
+	requests      requests
 
-	conns   connections.Connections
-	history history
-	refusal refusal
+	conns       connections.Connections
+	history     history
+	credentials credentials
 
 	dials     dials
 	stateless bool     // the last MCP session kept nothing on the server

@@ -9,7 +9,7 @@ type history struct {
 	openedAt     time.Time // when the last connection was opened
 	since        time.Time // when the last MCP session was opened
 	lostAt       time.Time // when the last connection ended
-	wantedAt     time.Time // when a call last came while none was wanted
+	wantedAt     time.Time // when a call last came while no connection was wanted
 }
 
 // stableAfter is how long a connection must last before a session without calls is

@@ -44,15 +44,15 @@ func (k *keepalive) pingIfDue(conn mcpbridge.Conn) *mcpbridge.Error {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		ping := &contract.Call{Op: &messages.Ping{}}
-		_, err := ping.Perform(ctx, conn)
+		_, err := ping.Perform(ctx, 0, conn)
 		return &pingReturned{conn, err}
 	})
 	k.schedule()
 	return nil
 }
 
-// returned notes that the server has answered, and reports whether the connection has ended instead. An error of the server
-// is an answer as well.
+// returned handles the outcome of a ping, and reports whether the connection has ended. An error of the server is an answer,
+// too.
 func (k *keepalive) returned(e *mcpbridge.Error) (hasEnded bool) {
 	switch {
 	case e == nil || !e.Session.HasEnded() && e.Class != mcpbridge.Deadline:

@@ -17,7 +17,7 @@ type (
 		left       mcpbridge.Conn // by a dial that failed, or nil: see [mcpbridge.Error.Left]
 		generation uint64
 		saved      bool     // the store has the MCP session
-		expired    uint64   // as in opened
+		expired    uint64   // as in Opened
 		missed     []string // resources that are subscribed, and may have changed meanwhile
 		elapsed    time.Duration
 	}
@@ -50,7 +50,7 @@ type (
 		note messages.Notification
 		of   messages.Operation // whose progress it is, or nil
 
-		heard contract.OnTheirWay // it is one of them
+		heard contract.OnTheirWay // the note counts among them
 	}
 	// connDetached says that a connection is detached.
 	connDetached struct{ conn mcpbridge.Conn }
@@ -64,7 +64,7 @@ type (
 		conn mcpbridge.Conn
 		err  error
 	}
-	// recordSaved says whether the store has taken the record that it did not have.
+	// recordSaved says whether the store has taken the record that it did not take when the connection was opened.
 	recordSaved struct {
 		conn  mcpbridge.Conn
 		saved bool

@@ -29,7 +29,7 @@ func (o *outbox) reply(k *contract.Call, reply messages.Reply) {
 	o.post.Send(k.Caller, reply)
 }
 
-// replyFailed answers a call that is left, and that may have run if it was started.
+// replyFailed answers a call with a failure. The call may have run if it was started on a connection.
 func (o *outbox) replyFailed(k *contract.Call, code messages.Code, detail string) {
 	f := k.Failure(code, detail)
 	f.MayHaveRun = f.MayHaveRun || k.Run.Conn != nil

@@ -47,8 +47,8 @@ func (s *session) dialEnded(msg *dialed) {
 	s.dials.returned(msg, s.limits.CloseTimeout)
 }
 
-// onLeftClosed keeps what could not be closed. An opening whose server does not answer is named only to whoever closes the
-// session: it ends by itself if the server answers late.
+// onLeftClosed keeps what could not be closed. An opening whose server does not answer is reported only to whoever closes the
+// session: the opening ends by itself if the server answers late.
 func (s *session) onLeftClosed(msg *leftClosed) {
 	s.dials.closing--
 	if msg.err == nil || s.drainOrder == nil && errors.Is(msg.err, mcpbridge.ErrOpening) {

@@ -15,21 +15,21 @@ const (
 	// listTimeout bounds tools/list for the annotations of tools whose calls were lost. A server that does not answer it
 	// must not keep the callers waiting.
 	listTimeout = time.Second / 2
-	// unheardListTimeout bounds it while a front answers in place of the server: then it waits with all others.
+	// unheardListTimeout bounds it while the session is unheard: it waits for the server first.
 	unheardListTimeout = 5 * time.Second
-	// listenTimeout bounds one wait for an unheard server, which goes on in the next one. With FailFast, the parked calls
-	// fail at its end.
+	// listenTimeout bounds one wait of an unheard session for its server. The next wait follows it. With FailFast, the
+	// parked calls fail at its end.
 	listenTimeout = time.Second / 2
 )
 
-// requests are those that a session sends by itself, but for pings. Closing waits for them.
+// requests are those that a session sends by itself, apart from pings. Closing waits for them.
 type requests struct {
 	cfg     *contract.Config
 	to      *mailbox.Mailbox // of the session
 	running int
 }
 
-// send runs a request, and sends its outcome to the session, which calls returned.
+// send runs a request, and sends its outcome to the session, which then calls returned.
 func (r *requests) send(f func() any) {
 	r.running++
 	r.cfg.Async(r.to, f)

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
-// saveAfter is how long after a store has not taken a record it is asked again.
+// saveAfter is the pause before a store that has not taken a record is asked again.
 const saveAfter = 5 * time.Second
 
 // saver asks the store again to take the record of the MCP session, while the session is ready.

@@ -30,59 +30,36 @@ func (s *session) Receive(c actor.Context) {
 		s.onStopped()
 	case *timerFired:
 		s.timer.Fired()
+		s.serveDeadlines()
 		s.state(msg)
 	default:
 		s.state(msg)
 	}
 }
 
-// deciding: the previous incarnation has failed, and the directive of the registry is
-// awaited. Meanwhile the old connection is released.
-func (s *session) deciding(message any) {
+// releasing: the old connection is being released, and after a fault the directive of the registry is awaited.
+func (s *session) releasing(message any) {
 	switch msg := message.(type) {
-	case *contract.Call:
-		s.park(msg)
 	case *contract.Directive:
-		s.onDirective(msg)
-		s.proceed()
+		if s.undirected {
+			s.onDirective(msg)
+			s.proceed()
+		}
 	case *callReturned:
 		s.onCallReturned(msg)
 		s.releaseOld()
 	case *connDetached:
 		s.conns.Detached(msg.conn)
+		s.proceed()
 	case *dialed:
 		s.onLateDial(msg)
+		s.proceed()
 	case *timerFired:
-		s.serveDeadlines()
 		s.releaseOld()
 	case *contract.ServerDown:
 		s.failParked(msg.Cause, msg.RetryAt)
 	case *contract.Grant:
-		// faulted, which the session has sent, revokes it
-	default:
-		s.always(msg)
-	}
-}
-
-// releasing: the directive is known, and the old connection is being released.
-func (s *session) releasing(message any) {
-	switch msg := message.(type) {
-	case *contract.Call:
-		s.park(msg)
-	case *callReturned:
-		s.onCallReturned(msg)
-		s.releaseOld()
-	case *connDetached:
-		s.conns.Detached(msg.conn)
-		s.proceed()
-	case *dialed:
-		s.onLateDial(msg)
-		s.proceed()
-	case *timerFired:
-		s.serveDeadlines()
-		s.releaseOld()
-	case *contract.ServerDown:
-		s.failParked(msg.Cause, msg.RetryAt)
+		// Faulted, which the session has sent, revokes it
 	default:
 		s.always(msg)
 	}
@@ -101,6 +78,7 @@ func (s *session) idle(message any) {
 			s.proceed()
 		}
 	case *contract.Grant: // it crossed becameIdle
+		s.state = s.connecting
 		s.onGrant(msg)
 	default:
 		s.always(msg)
@@ -110,9 +88,8 @@ func (s *session) idle(message any) {
 // queued: a connection is wanted, and the grant is awaited.
 func (s *session) queued(message any) {
 	switch msg := message.(type) {
-	case *contract.Call:
-		s.park(msg)
 	case *contract.Grant:
+		s.state = s.connecting
 		s.onGrant(msg)
 	case *contract.ServerDown:
 		s.failParked(msg.Cause, msg.RetryAt)
@@ -121,7 +98,6 @@ func (s *session) queued(message any) {
 		s.onCancelled(msg)
 		s.idleIfUnwanted()
 	case *timerFired:
-		s.serveDeadlines()
 		s.idleIfUnwanted()
 	default:
 		s.always(msg)
@@ -131,10 +107,13 @@ func (s *session) queued(message any) {
 // connecting: the dial runs.
 func (s *session) connecting(message any) {
 	switch msg := message.(type) {
-	case *contract.Call:
-		s.park(msg)
 	case *dialed:
-		s.onDialed(msg)
+		if s.onDialed(msg) {
+			s.state = s.ready
+			s.startParked()
+		} else {
+			s.proceed()
+		}
 	case *contract.AbandonDial:
 		s.state = s.abandoning
 		s.dials.end(nil)
@@ -153,10 +132,9 @@ func (s *session) connecting(message any) {
 // awaited.
 func (s *session) abandoning(message any) {
 	switch msg := message.(type) {
-	case *contract.Call:
-		s.park(msg)
 	case *dialed:
 		s.onAbandoned(msg)
+		s.proceed()
 	case *notificationReceived:
 		msg.heard.Remove() // of a connection that is about to be released
 	default:
@@ -180,13 +158,10 @@ func (s *session) ready(message any) {
 		s.onHeardAgain(msg)
 		s.startParked()
 	case *timerFired:
-		s.serveDeadlines()
 		s.keepAlive()
 	case *recordSaved:
 		s.onRecordSaved(msg)
 		s.saver.schedule(s.saved)
-	case *pingReturned:
-		s.onPingReturned(msg)
 	case *disconnected:
 		if msg.from == s.incarnation {
 			s.connectionEnded(msg.err)
@@ -201,43 +176,40 @@ func (s *session) draining(message any) {
 	switch msg := message.(type) {
 	case *contract.Call:
 		s.out.reply(msg, msg.Failure(messages.CodeClosed, "the session is closing"))
+		return
 	case *callReturned:
 		s.onCallReturned(msg)
-		s.continueDraining()
 	case *toolsListed, *heardAgain, *taskCancelled:
 		s.requests.returned()
-		s.continueDraining()
 	case *pingReturned:
 		s.keepalive.pinging = false
-		s.continueDraining()
 	case *recordSaved:
 		s.onRecordSaved(msg)
-		s.continueDraining()
 	case *dialed:
-		s.onDialedDraining(msg)
+		s.dialEnded(msg)
+		s.conns.Current = msg.conn
 	case *connDetached:
 		s.onConnDetachedDraining(msg)
 	case *connClosed:
 		s.onConnClosed(msg)
 	case *leftClosed:
 		s.onLeftClosed(msg)
-		s.continueDraining()
 	case *timerFired:
-		s.serveDeadlines()
-		s.continueDraining()
+		// the next step may be due
 	case *contract.Grant, *contract.Directive:
-		// no dial follows
+		return // no dial follows
 	default:
 		s.always(msg)
+		return
 	}
+	s.continueDraining()
 }
-
-// closed: sessionClosed was sent, and the registry is about to stop the actor.
-func closed(any) {}
 
 // always handles the messages that most states handle in the same way.
 func (s *session) always(msg any) {
 	switch msg := msg.(type) {
+	case *contract.Call:
+		s.park(msg)
 	case *callReturned:
 		s.onCallReturned(msg)
 	case *toolsListed:
@@ -257,6 +229,7 @@ func (s *session) always(msg any) {
 	case *notificationReceived:
 		s.onNotification(msg)
 	case *contract.Drain:
+		s.state = s.draining
 		s.onDrain(msg)
 	case *questions.Asked:
 		s.questions.Take(msg, s.calls.Running.All(), s.conns.Current != nil, s.bind.Handler, s.cfg.Handler)
@@ -265,13 +238,13 @@ func (s *session) always(msg any) {
 	case *contract.ScopeBound:
 		s.bind = msg.Bind
 	case *contract.Forget:
-		s.refusal.cause = nil
+		s.credentials.refused = nil
 	case *contract.AdoptSettings:
 		s.subscribers.Adopt(msg)
-	case *timerFired:
-		s.serveDeadlines()
 	case *contract.LimitsChanged:
 		s.limits = msg.Limits
+	case *timerFired:
+		// the deadlines are served
 	case *disconnected, *connDetached, *contract.AbandonDial, *contract.ServerDown, *contract.Directive:
 		// of a connection, a dial or an incarnation that has ended
 	default:
@@ -291,23 +264,22 @@ func (s *session) onStarted() {
 		s.continueDraining()
 		return
 	case s.cause != nil:
-		s.state = s.deciding
+		s.undirected = true
 		s.out.report(&contract.Faulted{Of: s.out.of, Fault: s.cause})
 		s.releaseOld()
-	default:
-		s.proceed()
 	}
+	s.proceed()
 	s.serveDeadlines()
 }
 
 // onDirective fails parked calls if the directive says so, and notes whether the session
 // is opened again without any call.
 func (s *session) onDirective(msg *contract.Directive) {
-	s.refusal.cause = nil
+	s.undirected, s.credentials.refused = false, nil
 	s.reopen = s.history.wasOpen && !msg.GaveUp && !s.history.openedUnused &&
 		(len(s.subscribers.Subscriptions) > 0 || s.cfg.Subscriber != nil || s.bind.Subscriber != nil) // a caller wants its notifications
 	if msg.GaveUp && msg.Cause.Class == mcpbridge.Unauthorized {
-		s.refusal = refusal{msg.Cause.Cause, msg.RetryAt}
+		s.credentials = credentials{msg.Cause.Cause, msg.RetryAt}
 	}
 	if msg.FailParked {
 		s.failParked(msg.Cause.Cause, msg.RetryAt)
@@ -317,7 +289,7 @@ func (s *session) onDirective(msg *contract.Directive) {
 // proceed enters releasing, queued or idle: the first one whose condition holds.
 func (s *session) proceed() {
 	switch {
-	case s.conns.Old != nil || s.dials.isRunning():
+	case s.undirected || s.conns.Old != nil || s.dials.isRunning():
 		s.state = s.releasing
 	case s.wanted():
 		s.state = s.queued

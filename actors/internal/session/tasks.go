@@ -26,9 +26,20 @@ func (s *session) onTaskHeard(msg *contract.TaskHeard) {
 	}
 }
 
-// cancelTask cancels the task of a call that was answered before the task is over, if it has become one.
+// cancelTask cancels the task of a call that was answered before the task is over, if it has become one: now, or on the next
+// connection.
 func (s *session) cancelTask(k *contract.Call) {
-	if cancel := s.moot.Cancel(k, s.conns.Current != nil, s.drainOrder != nil); cancel != nil {
+	s.cancellations.Add(k, s.drainOrder != nil)
+	s.sendCancellations()
+}
+
+// sendCancellations cancels the tasks that are to be cancelled, if there is a connection.
+func (s *session) sendCancellations() {
+	if s.conns.Current == nil {
+		return
+	}
+	for _, cancel := range s.cancellations {
 		s.requests.cancelTask(s.conns.Current, s.limits.CloseTimeout, cancel)
 	}
+	s.cancellations = nil
 }

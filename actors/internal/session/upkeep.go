@@ -34,22 +34,22 @@ func (s *session) onRecordSaved(msg *recordSaved) {
 	}
 }
 
-// onHeardAgain lets parked calls run, unless the bridge says that the session is still unheard, or has ended. What
-// a connection of another kind answers to an operation that it does not know means nothing.
+// onHeardAgain lets parked calls run, unless the bridge says that the session is still unheard, or has ended. Any other
+// error means nothing: a connection of another kind may not know the operation.
 func (s *session) onHeardAgain(msg *heardAgain) {
 	s.requests.returned()
 	if msg.conn != s.conns.Current {
 		return
 	}
-	s.silence.listening = false
+	s.unheard.listening = false
 	e := mcpbridge.AsError(msg.err)
 	switch {
 	case e != nil && contract.WasWithheld(e) && e.Session.HasEnded():
 		s.connectionEnded(e)
 	case !isUnheard(msg.err):
-		s.silence.cause = nil
+		s.unheard.cause = nil
 		s.out.report(&contract.Unheard{Of: s.out.of, Cause: nil})
 	case s.cfg.FailFast:
-		s.failParked(s.silence.cause, time.Time{})
+		s.failParked(s.unheard.cause, time.Time{})
 	}
 }

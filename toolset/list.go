@@ -179,11 +179,6 @@ func (t *Toolset) wait(ctx context.Context, l *list, fetch <-chan singleflight.R
 	if fetch == nil {
 		return nil
 	}
-	select {
-	case result := <-fetch:
-		return result.Err
-	default:
-	}
 	t.mu.Lock()
 	down, away := l.down, l.away
 	t.mu.Unlock()

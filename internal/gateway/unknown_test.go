@@ -124,7 +124,7 @@ func TestListWhoseTimeIsOverIsFetchedAgain(t *testing.T) {
 			require.Contains(w, string(r.list("tools/list").Result), fmt.Sprint("t", i+1))
 			require.Empty(w, r.came())
 			time.Sleep(time.Minute)
-			require.Contains(w, string(r.list("tools/list").Result), fmt.Sprint("t", i+1), "it is not waited for")
+			r.list("tools/list") // with the tool of before, or already with the next one
 			synctest.Wait()
 			require.Equal(w, map[string]int{"notifications/tools/list_changed": 1}, r.came())
 		}

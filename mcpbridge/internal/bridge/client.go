@@ -36,23 +36,19 @@ type handler interface {
 	verbatim(mcp.Params) json.RawMessage
 	// currentRoots returns the roots of the session, or nil if the server has to ask for them.
 	currentRoots() *messages.SetRoots
-	// discover sends server/discover, with send, and may give it up.
-	discover(ctx context.Context, send func(context.Context) (mcp.Result, error)) (mcp.Result, error)
-	// notInitialized is called when initialize has failed, with an error or with a version that is not supported. It may wait
-	// for the answer to server/discover.
-	notInitialized(ctx context.Context, err error)
-	// introduction returns the further parameters of initialize, and where to keep the result as it came, or nil.
-	introduction() (further map[string]json.RawMessage, keep *json.RawMessage)
-	// introduced notes what is odd about the result of initialize.
-	introduced(odd []string)
 	// logLevel returns the log level that requests name, or nothing.
 	logLevel() string
-	// carriesParams reports whether the connection adds the parameters of an exchange to its request.
-	carriesParams() bool
-	// isModern reports whether the session has a protocol after 2025-11-25.
-	isModern() bool
-	// followsTasks reports whether the server may turn calls of the session into tasks.
-	followsTasks() bool
+	// handshake returns the handshake of the session, or nil if that is over.
+	handshake() *handshake
+	// protocol returns what follows from the protocol of the session.
+	protocol() protocol
+}
+
+// protocol is what follows from the protocol of a session.
+type protocol struct {
+	isModern      bool // it is later than 2025-11-25
+	followsTasks  bool // the server may turn calls into tasks
+	carriesParams bool // the connection adds the parameters of an exchange to its request
 }
 
 // handlerOf returns the handler of the session that ctx belongs to. The SDK calls its handlers with the
@@ -67,21 +63,14 @@ func handlerOf(ctx context.Context) handler {
 // nobody is the handler of no session.
 type nobody struct{}
 
-func (nobody) hear(messages.Notification)                                   {}
-func (nobody) logOf(*mcp.LoggingMessageParams) (of messages.OperationRef)   { return of }
-func (nobody) origin(mcp.Params) *wire.Exchange                             { return nil }
-func (nobody) verbatim(mcp.Params) json.RawMessage                          { return nil }
-func (nobody) currentRoots() *messages.SetRoots                             { return nil }
-func (nobody) notInitialized(context.Context, error)                        {}
-func (nobody) introduction() (map[string]json.RawMessage, *json.RawMessage) { return nil, nil }
-func (nobody) introduced([]string)                                          {}
-func (nobody) logLevel() string                                             { return "" }
-func (nobody) carriesParams() bool                                          { return false }
-func (nobody) isModern() bool                                               { return false }
-func (nobody) followsTasks() bool                                           { return false }
-func (nobody) discover(ctx context.Context, send func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
-	return send(ctx)
-}
+func (nobody) hear(messages.Notification)                                 {}
+func (nobody) logOf(*mcp.LoggingMessageParams) (of messages.OperationRef) { return of }
+func (nobody) origin(mcp.Params) *wire.Exchange                           { return nil }
+func (nobody) verbatim(mcp.Params) json.RawMessage                        { return nil }
+func (nobody) currentRoots() *messages.SetRoots                           { return nil }
+func (nobody) logLevel() string                                           { return "" }
+func (nobody) handshake() *handshake                                      { return nil }
+func (nobody) protocol() (none protocol)                                  { return none }
 
 func (nobody) ask(context.Context, messages.Request) messages.Answer {
 	return &messages.Refusal{Reason: "nobody is there who could answer"}
@@ -311,7 +300,7 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 				params.SetProgressToken(ex.ProgressToken)
 			}
 		}
-		if extra := extraOf(ex.Operation, method); len(extra) > 0 && req.GetParams() != nil && !h.isModern() {
+		if extra := extraOf(ex.Operation, method); len(extra) > 0 && req.GetParams() != nil && !h.protocol().isModern {
 			params, err := withFields(req.GetParams(), extra)
 			if err != nil {
 				return nil, err
@@ -321,7 +310,7 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		if params := withEmptyCursor(req.GetParams(), method); params != nil {
 			req = withParams{req, params}
 		}
-		if wanted && req.GetParams() != nil && h.carriesParams() {
+		if wanted && req.GetParams() != nil && h.protocol().carriesParams {
 			params, err := rpc.EncodeParams(req.GetParams())
 			if err != nil {
 				return nil, err
@@ -334,10 +323,10 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		if raw == nil {
 			return result, err
 		}
-		if task := taskIn(raw, method, h.followsTasks()); task != nil {
+		if task := taskIn(raw, method, h.protocol().followsTasks); task != nil {
 			return nil, task
 		}
-		if err := results.Check(method, raw, h.isModern()); err != nil {
+		if err := results.Check(method, raw, h.protocol().isModern); err != nil {
 			return nil, &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: redact.Clean(err.Error()), Err: err}
 		}
 		return decoded(ex, method, raw, isVerbatim(ex.Operation, method))
@@ -346,7 +335,7 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 
 // discover sends server/discover. It is no part of sending, where its function would make each request allocate.
 func discover(ctx context.Context, h handler, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
-	return h.discover(ctx, func(ctx context.Context) (mcp.Result, error) {
+	return h.handshake().discover(ctx, func(ctx context.Context) (mcp.Result, error) {
 		result, _, err := introduction(ctx, next, rpc.MethodDiscover, req)
 		return result, err
 	})
@@ -355,8 +344,8 @@ func discover(ctx context.Context, h handler, next mcp.MethodHandler, req mcp.Re
 // initialize sends initialize with the further parameters that the configuration has, and keeps the result as it came if the
 // configuration says so.
 func initialize(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
-	ex := wire.ExchangeOf(ctx)
-	further, keep := handlerOf(ctx).introduction()
+	ex, shaking := wire.ExchangeOf(ctx), handlerOf(ctx).handshake()
+	further, keep := shaking.introduction()
 	if len(further) > 0 {
 		params, err := rpc.EncodeParams(req.GetParams())
 		if p, is := req.GetParams().(*mcp.InitializeParams); is && err == nil && p.Capabilities.RootsV2 == nil {
@@ -371,9 +360,9 @@ func initialize(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (m
 		req = withParams{req, &customParams{fields: params}}
 	}
 	result, raw, err := introduction(ctx, next, rpc.MethodInitialize, req)
-	handlerOf(ctx).introduced(ex.Odd())
+	shaking.introduced(ex.Odd())
 	if found, ok := result.(*mcp.InitializeResult); err != nil || ok && !slices.Contains(mcp.SupportedProtocolVersions(), found.ProtocolVersion) {
-		handlerOf(ctx).notInitialized(ctx, err)
+		shaking.notInitialized(ctx, err)
 	}
 	if keep != nil {
 		*keep = raw

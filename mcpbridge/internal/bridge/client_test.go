@@ -79,7 +79,7 @@ func TestServerThatAsksTooMuchIsRefused(t *testing.T) {
 		require.Contains(t, string(<-p.answered), "waiting for an answer already")
 		require.NoError(t, c.Close(t.Context())) // which ends those that wait
 		synctest.Wait()
-		require.Zero(t, c.asked.Load())
+		require.Zero(t, c.callbacks.owner.asked.Load())
 	})
 }
 
@@ -195,9 +195,7 @@ func TestCallThatHasBegunIsLostAndNotUnsent(t *testing.T) {
 		}
 		c, e := p.dial(t.Context(), 1<<20)
 		require.Nil(t, e)
-		modern := *c.info.Server // whose results ask for input
-		modern.ProtocolVersion = "2026-07-28"
-		c.info.Server = &modern
+		c.callbacks.uses.isModern = true // its results ask for input
 		_, err := c.Do(t.Context(), toolCall())
 		require.Equal(t, mcpbridge.Lost, mcpbridge.AsError(err).Class, "%v", err)
 		require.NoError(t, c.Close(t.Context()))
@@ -205,20 +203,20 @@ func TestCallThatHasBegunIsLostAndNotUnsent(t *testing.T) {
 }
 
 func TestHintsAreThoseOfTheSessionUntilItsToolsChange(t *testing.T) {
-	one, other := &conn{at: new(endpoint)}, new(conn)
-	one.setHints([]*mcp.Tool{{Name: "read", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, {Name: "write"}}, one.toolEdits())
-	safe, known := one.Hint("read")
+	one, other := &callbacks{server: new(mcpbridge.Server)}, new(callbacks)
+	one.hints.set([]*mcp.Tool{{Name: "read", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, {Name: "write"}}, one.hints.changed())
+	safe, known := one.hints.of("read")
 	require.True(t, safe && known)
-	safe, known = one.Hint("write")
+	safe, known = one.hints.of("write")
 	require.True(t, !safe && known)
-	_, known = other.Hint("read")
+	_, known = other.hints.of("read")
 	require.False(t, known, "another user may have other tools")
-	before := one.toolEdits()
+	before := one.hints.changed()
 	one.heardOnWire("notifications/tools/list_changed", nil)
-	_, known = one.Hint("read")
+	_, known = one.hints.of("read")
 	require.False(t, known)
-	one.setHints([]*mcp.Tool{{Name: "read"}}, before)
-	_, known = one.Hint("read")
+	one.hints.set([]*mcp.Tool{{Name: "read"}}, before)
+	_, known = one.hints.of("read")
 	require.False(t, known, "the list may be from before the change")
 }
 

@@ -412,7 +412,8 @@ func TestServerThatRefusesDiscoveryForTheMomentIsInitialized(t *testing.T) {
 // H-A5: the annotations are discarded.
 func TestHintsAreUnlearnedWhenAChangeMayHaveBeenMissed(t *testing.T) {
 	c := &conn{}
-	c.setHints([]*mcp.Tool{{Name: "t", Annotations: &mcp.ToolAnnotations{IdempotentHint: true}}}, c.toolEdits())
+	c.callbacks.owner.set(mcpbridge.DialRequest{})
+	c.callbacks.hints.set([]*mcp.Tool{{Name: "t", Annotations: &mcp.ToolAnnotations{IdempotentHint: true}}}, c.callbacks.hints.changed())
 	c.Missed(&mcp.NotificationSubscriptions{ToolsListChanged: true})
 	safe, known := c.Hint("t")
 	require.False(t, safe || known)

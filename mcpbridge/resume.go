@@ -108,8 +108,8 @@ func (r Resume) Valid() bool {
 }
 
 // Store remembers sessions across restarts of the process. Its methods may be called from
-// any goroutine, but only one at a time for each key. They may block until ctx ends, which a
-// supervisor lets happen after 2 seconds: it then opens sessions without the store, and asks
+// any goroutine, but only one at a time for each key. They may block until ctx ends. A
+// supervisor cancels ctx after 2 seconds: it then opens sessions without the store, and asks
 // it again some seconds later. A method owns its arguments, and the caller owns what a method
 // returns.
 type Store interface {

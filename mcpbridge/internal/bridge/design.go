@@ -27,7 +27,7 @@ also sends the request. If the answer is a stream, the SDK reads it in a gorouti
 	 the server answers
 	   │
 	   ├─ 2xx ────────▶ session.accepted notes: Accepted                         streamable/accepted.go
-	   │                  202     the response comes on another stream of the     streamable/elsewhere.go
+	   │                  202     the response comes on another stream of the     streamable/awaited_responses.go
 	   │                          session, or not at all
 	   │                  JSON    is read here, by wire.Answers: notes Answered and keeps the result,
 	   │                          or Refused if it is no response
@@ -162,7 +162,7 @@ a process, is done in a goroutine of its own.
 
 # A question of a server
 
-A question belongs to an operation, and is moot when that ends. With protocol 2026-07-28 the result of the operation is
+A question belongs to an operation, and is withdrawn when that ends. With protocol 2026-07-28 the result of the operation is
 the question (input_requests.go), in the context of its exchange. Over streamable HTTP an older server asks on
 the stream of the operation: answerStream knows the exchange, and the SDK's handler does not. So answerStream adds a mark
 to the _meta of the question (wire.Questions). The middleware receiving in client.go removes the mark, and puts the

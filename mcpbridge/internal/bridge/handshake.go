@@ -47,8 +47,8 @@ type handshake struct {
 	gaveUp      bool               // initialize was sent before the answer came
 }
 
-// abortIfSilent aborts the handshake if the server has not answered server/discover in time. The SDK cannot go on with
-// initialize over HTTP, where the request for server/discover is still open.
+// abortIfSilent aborts the handshake if the server has not answered server/discover in time. The SDK cannot send
+// initialize over HTTP while the request for server/discover is still open.
 func (h *handshake) abortIfSilent(connecting context.Context) {
 	if h.awaitSilence(connecting, discoverTimeout) {
 		h.abort(&mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: errSilent.Error(), Err: errSilent})

@@ -9,7 +9,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// owner is whoever has dialed a session. A session that was opened as a control has none until a dial adopts it.
+// owner is the caller that has dialed a session. A session that was opened as a control has none until a dial adopts it.
 type owner struct {
 	functions atomic.Pointer[functions]
 	asked     atomic.Int32 // questions of the server that are not answered yet

@@ -50,7 +50,7 @@ func (s *session) Expire(e *mcpbridge.Error) {
 	if s.IsOpen.Load() {
 		s.Watcher.Expired(e)
 	}
-	for _, ex := range s.elsewhere.broken() {
+	for _, ex := range s.awaited.broken() {
 		s.brokeOff(ex)
 	}
 }
@@ -59,7 +59,7 @@ func (s *session) Expire(e *mcpbridge.Error) {
 // stream cannot be resumed, and the call ends. Calls whose streams are open continue.
 func (s *session) brokeOff(ex *wire.Exchange) {
 	if !s.HasExpired() {
-		s.elsewhere.await(ex, true)
+		s.awaited.await(ex, true)
 		if !s.HasExpired() {
 			return
 		}
@@ -114,8 +114,8 @@ func (s *session) endQuietly(attempts int) {
 }
 
 // EndSession ends the session on the server, unless others have its id. It waits for the answer to an initialize that is
-// under way. It may be called again if it failed, and while it runs: a dial that nobody wants any longer is closed by
-// whoever has it.
+// under way. It may be called again if it failed, and by several goroutines at once: that of a dial that was given up, and one
+// that closes the session.
 func (s *session) EndSession(ctx context.Context) error {
 	if err := s.awaitOpening(ctx); err != nil {
 		return err

@@ -79,13 +79,15 @@ var imports = []struct{ of, may string }{
 	{"messages", "internal/caller"},
 	{"internal/tracecontext", "messages"},
 	{"internal/results", "messages internal/exact internal/guard internal/wellformed"},
-	{"internal/tasks", "messages"},
+	{"internal/recordkey internal/tasks", "messages"},
 
 	// The bridge knows nothing of actors, and its contract nothing of the rooms below it.
-	{"mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/identity", ""},
-	{"mcpbridge", "messages internal/guard internal/loopback internal/oauthresource internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/identity"},
-	{"mcpbridge/internal/redact", "mcpbridge internal/guard internal/visible"},
+	{"internal/identity", "internal/guard"},
+	{"mcpbridge/internal/challenge mcpbridge/internal/header", ""},
 	{"mcpbridge/internal/rpc", "internal/wellformed"},
+	{"mcpbridge", "messages internal/guard internal/identity internal/loopback internal/oauthresource internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/rpc"},
+	{"internal/listclass", "mcpbridge messages internal/guard internal/identity"},
+	{"mcpbridge/internal/redact", "mcpbridge internal/guard internal/visible"},
 	{"mcpbridge/internal/wire", "mcpbridge messages internal/caller internal/guard mcpbridge/internal/redact mcpbridge/internal/rpc"},
 	{"mcpbridge/internal/doubt", "mcpbridge mcpbridge/internal/rpc mcpbridge/internal/wire"},
 	{"mcpbridge/internal/transport", "mcpbridge internal/guard mcpbridge/internal/redact mcpbridge/internal/wire"},
@@ -97,7 +99,7 @@ var imports = []struct{ of, may string }{
 	{"mcpbridge/internal/sse", "mcpbridge mcpbridge/internal/outbound mcpbridge/internal/rpc mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/streamable", "mcpbridge internal/tasks mcpbridge/internal/outbound mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/bridgetest", "mcpbridge/internal/rpc"},
-	{"mcpbridge/internal/bridge", "mcpbridge messages internal/guard internal/results internal/schemas internal/tasks mcpbridge/internal/doubt mcpbridge/internal/identity mcpbridge/internal/memory mcpbridge/internal/redact " +
+	{"mcpbridge/internal/bridge", "mcpbridge messages internal/guard internal/identity internal/recordkey internal/results internal/schemas internal/tasks mcpbridge/internal/doubt mcpbridge/internal/memory mcpbridge/internal/redact " +
 		"mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/stdio mcpbridge/internal/streamable mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/dialer", "mcpbridge mcpbridge/internal/bridge"},
 
@@ -110,10 +112,10 @@ var imports = []struct{ of, may string }{
 	{"internal/protocol", "mcpbridge messages internal/caller internal/relay"},
 	{"actors", "mcpbridge messages internal/relay"},
 	{"actors/internal/alarm actors/internal/callctx actors/internal/mailbox actors/internal/ring", ""},
-	{"actors/internal/contract", "actors mcpbridge messages internal/caller internal/dispatch internal/guard internal/protocol internal/relay internal/tasks " +
+	{"actors/internal/contract", "actors mcpbridge messages internal/caller internal/dispatch internal/guard internal/protocol internal/recordkey internal/relay internal/tasks " +
 		"actors/internal/callctx actors/internal/mailbox actors/internal/ring"},
-	{"actors/internal/admission", "mcpbridge messages actors/internal/alarm actors/internal/ring"}, // it decides, and sends nothing
-	{"actors/internal/catalogue", "mcpbridge messages internal/results actors/internal/ring"},      // as well
+	{"actors/internal/admission", "mcpbridge messages actors/internal/alarm actors/internal/ring"},                                  // it decides, and sends nothing
+	{"actors/internal/catalogue", "mcpbridge messages internal/listclass internal/recordkey internal/results actors/internal/ring"}, // as well
 	{"actors/internal/table", "actors mcpbridge messages internal/nearest internal/protocol actors/internal/admission actors/internal/alarm " +
 		"actors/internal/catalogue actors/internal/contract actors/internal/mailbox"},
 	{"actors/internal/questions", "messages internal/protocol internal/relay actors/internal/contract actors/internal/mailbox actors/internal/ring"},
@@ -131,7 +133,7 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/refusal", "messages actors/internal/admission actors/internal/contract actors/internal/table"},
 	{"actors/internal/interception", "actors messages internal/caller internal/protocol actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
 		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/ring actors/internal/table"},
-	{"actors/internal/lists", "actors mcpbridge messages actors/internal/catalogue actors/internal/contract actors/internal/interception actors/internal/mailbox " +
+	{"actors/internal/lists", "actors mcpbridge messages internal/identity internal/listclass actors/internal/catalogue actors/internal/contract actors/internal/interception actors/internal/mailbox " +
 		"actors/internal/owners actors/internal/table"},
 	{"actors/internal/dialing", "actors mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/contract " +
 		"actors/internal/lists actors/internal/reports actors/internal/table"},
@@ -140,21 +142,21 @@ var imports = []struct{ of, may string }{
 		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/table"},
 	{"actors/internal/sessions", "mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/cleanup actors/internal/closing actors/internal/contract actors/internal/dialing " +
 		"actors/internal/lists actors/internal/mailbox actors/internal/owners actors/internal/session actors/internal/table"},
-	{"actors/internal/closer", "mcpbridge messages internal/protocol actors/internal/alarm actors/internal/closing actors/internal/contract actors/internal/member " +
+	{"actors/internal/closer", "mcpbridge messages internal/protocol internal/recordkey actors/internal/alarm actors/internal/closing actors/internal/contract actors/internal/member " +
 		"actors/internal/sessions actors/internal/table"},
-	{"actors/registry", "actors mcpbridge messages internal/caller internal/dispatch internal/door internal/protocol internal/relay " +
+	{"actors/registry", "actors mcpbridge messages internal/caller internal/dispatch internal/door internal/identity internal/listclass internal/protocol internal/recordkey internal/relay " +
 		"actors/internal/admission actors/internal/alarm actors/internal/catalogue actors/internal/contract actors/internal/mailbox " +
 		"actors/internal/calls actors/internal/closer actors/internal/closing actors/internal/dialing actors/internal/inspection actors/internal/interception actors/internal/lists actors/internal/member actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/ring actors/internal/session actors/internal/sessions actors/internal/table"},
 
 	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/caller internal/protocol internal/relay internal/schemas internal/storelimit"},
 	{"supervisor/debug supervisor/health", "messages supervisor internal/visible"},
 	{"supervisor/telemetry", "actors mcpbridge messages supervisor internal/caller internal/tasks internal/tracecontext"},
-	{"internal/clusterapi", "messages internal/caller internal/dispatch internal/door internal/entry internal/freeport internal/guard " +
+	{"internal/clusterapi", "messages internal/caller internal/dispatch internal/door internal/entry internal/freeport internal/guard internal/recordkey " +
 		"internal/protocol internal/relay internal/results internal/storelimit internal/tracecontext"}, // the module cluster has the rest
-	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/caller internal/exact internal/guard internal/nearest internal/relay internal/schemas internal/storelimit internal/tracecontext internal/visible"},
+	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/caller internal/exact internal/guard internal/nearest internal/recordkey internal/relay internal/schemas internal/storelimit internal/tracecontext internal/visible"},
 	{"config", "mcpbridge messages supervisor toolset internal/loopback internal/nearest internal/wellformed"},
 
-	{"internal/gateway", "mcpbridge messages resume supervisor toolset internal/caller internal/mcpserver internal/results"},
+	{"internal/gateway", "mcpbridge messages resume supervisor toolset internal/caller internal/identity internal/listclass internal/mcpserver internal/recordkey internal/results"},
 
 	// The rooms of the command mcpactor.
 	{"cmd/internal/cli", "supervisor supervisor/debug supervisor/health"},

@@ -1,6 +1,6 @@
 package mcpbridge
 
-import "github.com/mcpactor/mcpactor/mcpbridge/internal/identity"
+import "github.com/mcpactor/mcpactor/internal/identity"
 
 // Presence is what a failed dial has shown about the server: whether the server is down, or the failure concerns only the
 // key.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -42,7 +42,7 @@ func (r *registry) sweepCalls(now time.Time) {
 			return err
 		})
 		for _, key := range keys {
-			if store := (contract.KeyStore{Cfg: r.cfg, Key: key}); mcpbridge.IsCallKey(key) && contract.IsOutdated(store.Load(), now) {
+			if store := (contract.KeyStore{Cfg: r.cfg, Key: key}); recordkey.IsCall(key) && contract.IsOutdated(store.Load(), now) {
 				store.Try("delete a call", func(ctx context.Context) error { return r.cfg.Store.Delete(ctx, key) })
 			}
 		}

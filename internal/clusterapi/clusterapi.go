@@ -19,6 +19,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/freeport"
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/internal/results"
 	"github.com/mcpactor/mcpactor/internal/storelimit"
@@ -125,6 +126,9 @@ var LimitStore = storelimit.New
 
 // FreeAddr is [freeport.Addr].
 var FreeAddr = freeport.Addr
+
+// IsCallKey is [recordkey.IsCall].
+var IsCallKey = recordkey.IsCall
 
 // Panic is [guard.Panic].
 type Panic = guard.Panic

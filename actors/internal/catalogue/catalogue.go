@@ -12,7 +12,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/listclass"
+	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -102,7 +103,7 @@ func (l *Listing) ListKey() messages.Key {
 
 // ListKey returns the key of a list of a class, which does not tell the class.
 func ListKey(server, class, method string) messages.Key {
-	return mcpbridge.ListKey(server, fmt.Sprintf("%s %x", method, sha256.Sum256([]byte(class))))
+	return recordkey.List(server, fmt.Sprintf("%s %x", method, sha256.Sum256([]byte(class))))
 }
 
 // MayAsk reports whether other members of a cluster may have the list: scopes share it, and it is not to be fetched on
@@ -113,7 +114,7 @@ func (l *Listing) MayAsk() bool { return l.held == nil && l.shelf.isShared(l.On)
 type Question struct {
 	Key    messages.Key
 	Method string
-	Class  string   // see [mcpbridge.Server.ClassOf]
+	Class  string   // see [listclass.Of]
 	Of     *Session // of the key, or nil
 	Down   bool     // the server is known to be down
 	Fresh  bool     // a list that is stale, and that no open session lists, is fetched again
@@ -292,7 +293,7 @@ func (c *Catalogue) Forget(server string) {
 func (c *Catalogue) placeOf(key messages.Key, class, method string) place {
 	at := place{audience{key.Server, class}, method}
 	if sh := c.shelves[at]; sh != nil && sh.private {
-		at.class = mcpbridge.OwnListClass(key.Scope)
+		at.class = listclass.Own(key.Scope)
 	}
 	return at
 }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/listclass"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -29,7 +29,7 @@ type shelf struct {
 
 // isShared reports whether the shelf is that of a class, and not of the scope of a key alone.
 func (sh *shelf) isShared(key messages.Key) bool {
-	return sh.class != mcpbridge.OwnListClass(key.Scope)
+	return sh.class != listclass.Own(key.Scope)
 }
 
 // changed returns how many changes were announced that may concern the list.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -44,7 +45,8 @@ func (c *callbacks) heardOnWire(method string, params json.RawMessage) {
 	if method == rpc.MethodToolsChanged {
 		c.hints.clear()
 	}
-	if c.server.PassesOn(method) {
+	beyond := c.server.CustomNotifications
+	if slices.Contains(beyond, method) || slices.Contains(beyond, rpc.AnyNotification) && !rpc.IsNotificationOfMCP(method) {
 		c.hear(&messages.CustomNotification{Method: method, Params: bytes.Clone(params)})
 	}
 }

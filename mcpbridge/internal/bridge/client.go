@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/identity"
 	"github.com/mcpactor/mcpactor/internal/results"
 	"github.com/mcpactor/mcpactor/internal/schemas"
 	"github.com/mcpactor/mcpactor/internal/tasks"
@@ -83,7 +84,7 @@ type sdkClient struct {
 	receive      mcp.MethodHandler   // handles a question of a server
 	info         *mcp.Implementation // or nil
 	capabilities *mcp.ClientCapabilities
-	declared     string // see [mcpbridge.Declared]
+	declared     string // see [identity.OfCapabilities]
 }
 
 // ourInfo is the name of the client, unless the configuration of the server has another one.
@@ -131,7 +132,7 @@ func newClient(info *mcp.Implementation, capabilities *mcp.ClientCapabilities, l
 	c := &sdkClient{
 		Client:       mcp.NewClient(cmp.Or(info, ourInfo), options),
 		info:         info,
-		capabilities: capabilities, declared: mcpbridge.Declared(capabilities),
+		capabilities: capabilities, declared: identity.OfCapabilities(capabilities),
 	}
 	c.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		c.receive = receiving(next)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/doubt"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
@@ -81,7 +82,7 @@ func (at *endpoint) record(store mcpbridge.Store) *record {
 	if store == nil || at.Command == "" {
 		return nil
 	}
-	return &record{store, mcpbridge.ListKey(at.Name, "protocol "+fingerprintOf(fmt.Sprintf("%q %q", at.Command, at.Args)))}
+	return &record{store, recordkey.List(at.Name, "protocol "+fingerprintOf(fmt.Sprintf("%q %q", at.Command, at.Args)))}
 }
 
 // controlPace limits how often the sessions of an endpoint open controls while only a front answers.

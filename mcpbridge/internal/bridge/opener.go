@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/internal/identity"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
@@ -162,7 +163,7 @@ func (o *opener) clientFor(at *endpoint, capabilities *mcp.ClientCapabilities) *
 	if capabilities == nil {
 		capabilities = shared.capabilities
 	}
-	if mcpbridge.Declared(capabilities) == shared.declared && reflect.DeepEqual(at.ClientInfo, shared.info) {
+	if identity.OfCapabilities(capabilities) == shared.declared && reflect.DeepEqual(at.ClientInfo, shared.info) {
 		return shared
 	}
 	return cmp.Or(newClientOf(&at.Server, capabilities, o.sdkLog), newClient(nil, capabilities, o.sdkLog))

@@ -14,6 +14,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -244,9 +245,9 @@ func TestTailThatChangesDuringARestartCounts(t *testing.T) {
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "process", Command: "none"}}}
 	for _, replaced := range []bool{false, true} {
 		inFakeTime(t, cfg, func(h *harness) {
-			dials := make(chan mcpbridge.DialRequest, 2)
+			dials := make(chan dial.Request, 2)
 			h.server.set(func() {
-				h.server.dial = func(_ context.Context, req mcpbridge.DialRequest) error {
+				h.server.dial = func(_ context.Context, req dial.Request) error {
 					dials <- req
 					return nil
 				}

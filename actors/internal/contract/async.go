@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
@@ -50,9 +51,9 @@ const UnresponsiveAfter = 2500 * time.Millisecond
 
 // Dial opens a connection. It gives up a dialer that ignores the end of its context, as a
 // wrapper of the bridge may do.
-func Dial(ctx context.Context, d mcpbridge.Dialer, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func Dial(ctx context.Context, d dial.Dialer, req dial.Request) (dial.Conn, error) {
 	type outcome struct {
-		conn mcpbridge.Conn
+		conn dial.Conn
 		err  error
 	}
 	done := make(chan outcome)
@@ -66,7 +67,7 @@ func Dial(ctx context.Context, d mcpbridge.Dialer, req mcpbridge.DialRequest) (m
 			select {
 			case done <- o:
 			case <-over:
-				if conn := cmp.Or(o.conn, LeftBy(o.err)); conn != nil {
+				if conn := cmp.Or(o.conn, dial.LeftBy(o.err)); conn != nil {
 					CloseWithin(UnresponsiveAfter, conn.Close) //nolint:errcheck // nobody is left who could be told
 				}
 			}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // PerformAfter performs the call after a pause, which ends with ctx.
-func (k *Call) PerformAfter(ctx context.Context, pause time.Duration, conn mcpbridge.Conn) (messages.Result, error) {
+func (k *Call) PerformAfter(ctx context.Context, pause time.Duration, conn dial.Conn) (messages.Result, error) {
 	if pause > 0 {
 		timer := time.NewTimer(pause)
 		defer timer.Stop()
@@ -22,7 +22,7 @@ func (k *Call) PerformAfter(ctx context.Context, pause time.Duration, conn mcpbr
 }
 
 // Perform runs the call on conn. It may block.
-func (k *Call) Perform(ctx context.Context, conn mcpbridge.Conn) (result messages.Result, err error) {
+func (k *Call) Perform(ctx context.Context, conn dial.Conn) (result messages.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = Panicked(r)

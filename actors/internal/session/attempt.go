@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -23,9 +24,9 @@ type dialAttempt struct {
 	store     *contract.KeyStore
 	noResume  bool     // as in durable
 	leftovers []string // as in durable
-	req       mcpbridge.DialRequest
+	req       dial.Request
 	setup     []*mcp.CallToolParams
-	previous  mcpbridge.Conn       // whose MCP session req resumes, or nil
+	previous  dial.Conn            // whose MCP session req resumes, or nil
 	ops       []messages.Operation // that apply the settings
 
 	generation uint64 // of the previous MCP session
@@ -45,9 +46,9 @@ func (d dialAttempt) logRefusedSetting(op messages.Operation, e *mcpbridge.Error
 // run dials, sets up the MCP session, and saves it in the store. It may block.
 func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	began := time.Now()
-	var conn mcpbridge.Conn
+	var conn dial.Conn
 	failed := func(err error) *dialed {
-		msg := &dialed{err: err, left: contract.LeftBy(err), elapsed: time.Since(began)}
+		msg := &dialed{err: err, left: dial.LeftBy(err), elapsed: time.Since(began)}
 		if conn != nil && contract.CloseWithin(d.limits.CloseTimeout, conn.Close) != nil {
 			msg.left = conn
 		}
@@ -132,7 +133,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 const maxSessionID = 8 << 10
 
 // checkSessionID returns an error if the id of an MCP session is too long.
-func checkSessionID(conn mcpbridge.Conn) error {
+func checkSessionID(conn dial.Conn) error {
 	resume := conn.Resume()
 	if resume == nil || len(resume.SessionID) <= maxSessionID {
 		return nil
@@ -147,7 +148,7 @@ func checkSessionID(conn mcpbridge.Conn) error {
 // settings. A setting that the server refuses is skipped: it may name something that no
 // longer exists. An MCP session that was resumed still has its settings. It returns the
 // resources that are subscribed, and whose updates may have been missed. It may block.
-func setUp(ctx context.Context, conn mcpbridge.Conn, setup []*mcp.CallToolParams, ops []messages.Operation, skipped func(op messages.Operation, e *mcpbridge.Error)) (missed []string, err error) {
+func setUp(ctx context.Context, conn dial.Conn, setup []*mcp.CallToolParams, ops []messages.Operation, skipped func(op messages.Operation, e *mcpbridge.Error)) (missed []string, err error) {
 	attached := conn.Info().Attached
 	if attached {
 		setup = nil

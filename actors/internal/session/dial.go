@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -92,7 +93,7 @@ func (s *session) onAbandoned(msg *dialed) {
 
 // endDial ends a dial whose outcome says nothing about the server. Its connection, if there
 // is one, is released.
-func (s *session) endDial(conn mcpbridge.Conn) {
+func (s *session) endDial(conn dial.Conn) {
 	s.early = early{}
 	s.out.report(&contract.DialAbandoned{Of: s.out.of})
 	if conn != nil {

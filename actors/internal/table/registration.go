@@ -11,6 +11,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -43,7 +44,7 @@ type Registration struct {
 	tenant      *Tenant           // nil without one
 
 	Generation uint64
-	Info       mcpbridge.Info // of the last connection
+	Info       dial.Info // of the last connection
 
 	WasOpen   bool // there has been a connection
 	WantsDial bool // it waits for a grant

@@ -23,7 +23,7 @@ func (cs *controls) attach(ctx context.Context, at *endpoint, req attempt) (*con
 	}
 	switch {
 	case v == doubt.Alive:
-		c.callbacks.owner.set(req.DialRequest)
+		c.callbacks.owner.set(req.Request)
 		c.info.Attached = true
 		if req.Answered != nil {
 			req.Answered()

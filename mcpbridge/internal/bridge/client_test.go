@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
@@ -131,7 +132,7 @@ func TestListenStreamIsOpenedAgainAndTellsWhatItMayHaveMissed(t *testing.T) {
 			return stays("")(r)
 		})
 		srv := mcpbridge.Server{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}
-		c, err := New([]mcpbridge.Server{srv}, nil).Dial(t.Context(), mcpbridge.DialRequest{
+		c, err := New([]mcpbridge.Server{srv}, nil).Dial(t.Context(), dial.Request{
 			Key: messages.Key{Server: "test"}, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) },
 			Heard: func(n messages.Notification, _ messages.Operation) {
 				mu.Lock()
@@ -229,7 +230,7 @@ func TestStandaloneStreamTellsWhatItMayHaveMissed(t *testing.T) {
 		s.answer(http.MethodGet, breaks("retry: 1\n\n"), breaks("id: 7\ndata: "+`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`+"\n\n"), stays(""))
 		srv := mcpbridge.Server{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}
 		server := &mcp.InitializeResult{ProtocolVersion: protocolLegacy, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}}
-		c, err := New([]mcpbridge.Server{srv}, nil).Dial(t.Context(), mcpbridge.DialRequest{
+		c, err := New([]mcpbridge.Server{srv}, nil).Dial(t.Context(), dial.Request{
 			Key: messages.Key{Server: "test"}, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) },
 			Resume: &mcpbridge.Resume{SessionID: testSession, Server: server, Endpoint: fingerprintOf(srv.URL)},
 			Heard: func(n messages.Notification, _ messages.Operation) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
@@ -20,7 +21,7 @@ import (
 // cleanupTimeout bounds what has to be cleaned up after a dial that failed.
 const cleanupTimeout = time.Second
 
-// conn is the [mcpbridge.Conn] over every transport.
+// conn is the [dial.Conn] over every transport.
 type conn struct {
 	transport.Session
 	at     *endpoint
@@ -28,7 +29,7 @@ type conn struct {
 	client *sdkClient
 	link   transport.Conn     // nil if Connect of the transport has failed
 	cs     *mcp.ClientSession // nil until the handshake has succeeded
-	info   mcpbridge.Info     // read-only once the session is open
+	info   dial.Info          // read-only once the session is open
 
 	key       messages.Key
 	identity  string        // of the owner of the credentials
@@ -78,7 +79,7 @@ func (c *conn) sessionID() string {
 }
 
 // Info describes the session.
-func (c *conn) Info() mcpbridge.Info { return c.info }
+func (c *conn) Info() dial.Info { return c.info }
 
 // Resume returns what is needed to resume the session, or nil if it has no id or has expired.
 func (c *conn) Resume() *mcpbridge.Resume {
@@ -93,7 +94,7 @@ func (c *conn) Resume() *mcpbridge.Resume {
 	}
 }
 
-// Hint reports whether a tool may run twice. See [mcpbridge.Conn].
+// Hint reports whether a tool may run twice. See [dial.Conn].
 func (c *conn) Hint(tool string) (safe, known bool) { return c.callbacks.hints.of(tool) }
 
 // secrets returns what no error text about the session may contain.

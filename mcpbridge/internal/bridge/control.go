@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/doubt"
 	"github.com/mcpactor/mcpactor/messages"
@@ -49,13 +50,13 @@ func (k *controlSession) keep() { k.all.keep(k) }
 // open opens a control for a session.
 func (cs *controls) open(ctx context.Context, first *conn, p permit) (control, *mcpbridge.Error) {
 	second, e := cs.opener.open(ctx, first.at, attempt{
-		DialRequest: mcpbridge.DialRequest{Key: first.key, Roots: first.callbacks.roots.Load(), Capabilities: first.client.capabilities},
+		Request:     dial.Request{Key: first.key, Roots: first.callbacks.roots.Load(), Capabilities: first.client.capabilities},
 		credentials: first.Credentials, control: true,
 	})
-	if e != nil && e.Left != nil {
-		cs.keep(&controlSession{all: cs, conn: e.Left.(*conn), first: first, ended: freePermit.ended}) // to be closed with the first
-	}
 	if e != nil {
+		if left := dial.LeftBy(e); left != nil {
+			cs.keep(&controlSession{all: cs, conn: left.(*conn), first: first, ended: freePermit.ended}) // to be closed with the first
+		}
 		return nil, e
 	}
 	return &controlSession{all: cs, conn: second, first: first, ended: p.ended}, nil
@@ -112,7 +113,7 @@ func (cs *controls) adopt(ctx context.Context, at *endpoint, req attempt) *conn 
 	}
 	k.ended()
 	c.IsControl.Store(false)
-	c.callbacks.owner.set(req.DialRequest)
+	c.callbacks.owner.set(req.Request)
 	return c
 }
 

@@ -105,7 +105,7 @@ A server with PerKey has one derived endpoint for each distinct result of that f
 it:
 
 	 Bridge.Dial ──▶ endpoint.forKey (per_key.go) calls PerKey in a goroutine of its own
-	                   │  DialRequest.Resolved tells the actor, which asks the registry whether
+	                   │  dial.Request.Resolved tells the actor, which asks the registry whether
 	                   │  the server of this key may be dialed
 	                   ▼
 	                 endpoint.derive: the endpoint with this result, made at first use, and forgotten
@@ -142,7 +142,7 @@ The transports find a fault, this package judges it, and the actor of the sessio
 	                                   │                       never issued)
 	       ┌───────────────────────────────────────────────────────────┘
 	       ▼
-	 conn.Expired, conn.Broke ──▶ DialRequest.Down, once, from any goroutine
+	 conn.Expired, conn.Broke ──▶ dial.Request.Down, once, from any goroutine
 	       │                      and each call gets its own Error: Expired if it has not run, Lost if it may have
 	       ▼
 	 the actor restarts, and calls Bridge.Dial
@@ -166,7 +166,7 @@ A question belongs to an operation, and is withdrawn when that ends. With protoc
 the question (input_requests.go), in the context of its exchange. Over streamable HTTP an older server asks on
 the stream of the operation: answerStream knows the exchange, and the SDK's handler does not. So answerStream adds a mark
 to the _meta of the question (wire.Questions). The middleware receiving in client.go removes the mark, and puts the
-exchange into the context. owner.ask passes the operation to DialRequest.Ask. Over the other transports, and on the
+exchange into the context. owner.ask passes the operation to dial.Request.Ask. Over the other transports, and on the
 standalone stream, the operation is not known.
 
 # Adding a transport

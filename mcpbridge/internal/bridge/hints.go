@@ -13,7 +13,7 @@ type toolHints struct {
 	changes int             // how often the server has said that the tools have changed
 }
 
-// of reports whether a tool may run twice. See [mcpbridge.Conn].
+// of reports whether a tool may run twice. See [dial.Conn].
 func (h *toolHints) of(tool string) (safe, known bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/internal/identity"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -28,7 +29,7 @@ const (
 
 // attempt is a request to dial, with the credentials of its key.
 type attempt struct {
-	mcpbridge.DialRequest
+	dial.Request
 	credentials mcpbridge.Credentials // of the key, or nil
 	control     bool                  // the session is opened to settle doubt about another
 }
@@ -36,7 +37,7 @@ type attempt struct {
 // opener opens sessions.
 type opener struct {
 	client   *sdkClient
-	strays   *atomic.Uint64 // see [mcpbridge.Bridge]
+	strays   *atomic.Uint64 // see [dial.Bridge]
 	log      *bridgeLog
 	sdkLog   slog.Handler
 	life     context.Context // ends with the bridge
@@ -98,10 +99,10 @@ func (o *opener) shakeHands(ctx context.Context, at *endpoint, req attempt) (c *
 	e = c.explainDial(ctx, context.Cause(connecting), ex, err)
 	again = ctx.Err() == nil && h.failedAtDiscovery(ex, e)
 	left := c.discard()
-	timedOut := errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(left, mcpbridge.ErrOpening) // nobody has cancelled it
+	timedOut := errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(left, dial.ErrOpening) // nobody has cancelled it
 	if left != nil && !timedOut {
 		failed := *e // which may be shared
-		failed.Left, e = c, &failed
+		failed.Err, e = &dial.LeftOpen{Conn: c, Err: e.Err}, &failed
 	}
 	return nil, again, e
 }
@@ -131,7 +132,7 @@ func (o *opener) connect(connecting context.Context, c *conn, h *handshake, req 
 	if !stop() {
 		return connecting.Err() // giveUp has cut it in the meantime
 	}
-	c.info = mcpbridge.Info{
+	c.info = dial.Info{
 		Server: c.cs.InitializeResult(), Verbatim: h.verbatim, Odd: h.odd, Declared: c.client.declared,
 		Stateless: link.Resumable() != nil && !c.hasID(),
 	}
@@ -188,7 +189,7 @@ func (o *opener) prepare(ctx context.Context, at *endpoint, req attempt) *conn {
 	}
 	c.IsControl.Store(req.control)
 	c.callbacks.session, c.callbacks.server = &c.Session, &at.Server
-	c.callbacks.owner.set(req.DialRequest)
+	c.callbacks.owner.set(req.Request)
 	c.callbacks.roots.Store(req.Roots)
 	c.doubts.about = c
 	return c

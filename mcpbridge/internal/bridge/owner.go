@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -15,7 +16,7 @@ type owner struct {
 	asked     atomic.Int32 // questions of the server that are not answered yet
 }
 
-// functions are those of the [mcpbridge.DialRequest] of an owner. Each may be nil.
+// functions are those of the [dial.Request] of an owner. Each may be nil.
 type functions struct {
 	down  func(*mcpbridge.Error)
 	admit func(context.Context) (opened, ended func(), err error)
@@ -23,14 +24,14 @@ type functions struct {
 	ask   func(context.Context, messages.Request, messages.Operation) messages.Answer
 }
 
-// permit is the permit for a control: see [mcpbridge.DialRequest.Admit].
+// permit is the permit for a control: see [dial.Request.Admit].
 type permit struct{ opened, ended func() }
 
 // freePermit is for a control that needs no permit.
 var freePermit = permit{func() {}, func() {}}
 
 // set sets the owner.
-func (o *owner) set(req mcpbridge.DialRequest) {
+func (o *owner) set(req dial.Request) {
 	o.functions.Store(&functions{req.Down, req.Admit, req.Heard, req.Ask})
 }
 

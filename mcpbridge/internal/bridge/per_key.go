@@ -8,6 +8,7 @@ import (
 	"hash/maphash"
 	"net/url"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/internal/identity"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -17,7 +18,7 @@ import (
 
 // forKey returns the endpoint for a dial: at itself, or the derived one of its key. The caller releases it.
 // It may block.
-func (at *endpoint) forKey(ctx context.Context, req mcpbridge.DialRequest) (*endpoint, error) {
+func (at *endpoint) forKey(ctx context.Context, req dial.Request) (*endpoint, error) {
 	if at.PerKey == nil {
 		return at, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
@@ -27,7 +28,7 @@ const (
 )
 
 // errOpening is why a session cannot be ended yet: its id is not known.
-var errOpening = fmt.Errorf("%w yet, and may open a session", mcpbridge.ErrOpening)
+var errOpening = fmt.Errorf("%w yet, and may open a session", dial.ErrOpening)
 
 // Expire notes that the session has expired, and reports it once.
 func (s *session) Expire(e *mcpbridge.Error) {
@@ -160,7 +161,7 @@ func (s *session) awaitOpening(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.unknown {
-		return mcpbridge.ErrUnanswered
+		return dial.ErrUnanswered
 	}
 	return nil
 }

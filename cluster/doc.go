@@ -101,9 +101,8 @@
 // The values of a context stay on the member of the caller: interceptors and credentials on
 // another member see the attributes and the trace only. [supervisor.Config.Handler] and
 // [supervisor.Config.Subscriber] are those of the member on which a session lives. Handlers,
-// owners and subscribers of operations, [messages.Bind] and [messages.Tail] may be on any
-// member. Subscriptions, roots, the log level, pins and tails of a session end when its key
-// moves.
+// owners and subscribers of operations and of [messages.Bind] may be on any member. Subscriptions, roots, the log level and
+// pins of a session end when its key moves.
 //
 // # Concurrency
 //

@@ -40,7 +40,7 @@ var (
 		"Initialize": true,
 	}
 	// comparedOtherwise are the fields that are not compared with DeepEqual.
-	comparedOtherwise = map[string]bool{"PerKey": true, "PerKeyID": true, "ListClass": true, "Auth": true, "HTTPClient": true}
+	comparedOtherwise = map[string]bool{"PerKey": true, "PerKeyID": true, "ListClass": true, "Stderr": true, "Auth": true, "HTTPClient": true}
 )
 
 // with returns s with those fields of a result of PerKey that may depend on the key. The error

@@ -2,6 +2,7 @@ package mcpbridge
 
 import (
 	"context"
+	"io"
 	"reflect"
 	"testing"
 
@@ -49,10 +50,17 @@ func TestResultOfPerKeyIsACopy(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, got.NoStream, "what the result leaves out is as in the server")
 	require.NotNil(t, got.Auth)
+	got, err = (&Server{Name: "s", Command: "x", Stderr: discard, PerKey: func(context.Context, messages.Key) (Server, error) {
+		return Server{Command: "y", Stderr: discard}, nil
+	}}).ForKey(t.Context(), messages.Key{})
+	require.NoError(t, err)
+	require.NotNil(t, got.Stderr, "it gets the key itself")
 	srv.Auth = nil
 	_, err = srv.ForKey(t.Context(), messages.Key{})
 	require.ErrorContains(t, err, "auth: is different")
 }
+
+func discard(messages.Key) io.Writer { return io.Discard }
 
 // A new field of Server must not depend on the key unless it is listed.
 func TestDependentFieldsExist(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -62,6 +63,21 @@ type Server struct {
 
 	// Cleanup ends what a session of Command leaves, such as a container. Defaults to none.
 	Cleanup Cleanup
+
+	// Stderr returns what gets the lines that the processes of a key write to stderr, and to stdout without being a
+	// message: from their start on, also if they fail to start. With nil, and for a key with a nil writer, only the end
+	// of them is kept, for the failure of a call.
+	//
+	// Each Write gets one line of at most 4 KiB with its end. The secrets of the configuration are blacked out, and
+	// invisible characters are removed; but a server may write anything, such as the arguments of calls. One
+	// goroutine at a time writes to the writer of a key, and nobody waits for it: it may block, and lines may still come when the
+	// session is closed. Up to 256 lines wait; then these are dropped, and a line says how many. An error, or a panic,
+	// which is logged, costs one line.
+	//
+	// Stderr is called in that goroutine before the first line of a process, unless lines of an earlier process of the
+	// key are still written: then the writer stays the same. It may be called for several keys at once. The writer is
+	// never closed.
+	Stderr func(key messages.Key) io.Writer
 
 	// URL is the endpoint of an HTTP server.
 	URL string
@@ -182,7 +198,7 @@ type Server struct {
 
 // Same reports whether two configurations are the same, apart from Limits, which change
 // nothing about a session that is open. HTTPClient, InMemory and Auth are compared by
-// identity, PerKey by PerKeyID, ListClass by whether there is one, and all other fields by value. An
+// identity, PerKey by PerKeyID, ListClass and Stderr by whether there is one, and all other fields by value. An
 // [AuthenticatorFunc] is never the same, and neither is a PerKey without a PerKeyID.
 func (s *Server) Same(other *Server) bool {
 	one, two := *s, *other
@@ -192,10 +208,10 @@ func (s *Server) Same(other *Server) bool {
 	if (one.PerKey == nil) != (two.PerKey == nil) || one.PerKey != nil && one.PerKeyID == "" {
 		return false
 	}
-	if (one.ListClass == nil) != (two.ListClass == nil) {
+	if (one.ListClass == nil) != (two.ListClass == nil) || (one.Stderr == nil) != (two.Stderr == nil) {
 		return false
 	}
-	one.PerKey, two.PerKey, one.ListClass, two.ListClass = nil, nil, nil, nil
+	one.PerKey, two.PerKey, one.ListClass, two.ListClass, one.Stderr, two.Stderr = nil, nil, nil, nil, nil, nil
 	one.HTTPClient, one.InMemory, two.HTTPClient, two.InMemory = nil, nil, nil, nil
 	one.Auth, two.Auth = nil, nil // they may be in use: DeepEqual would race
 	one.Limits, two.Limits = Limits{}, Limits{}
@@ -257,6 +273,8 @@ func (s *Server) Validate() error {
 		return fmt.Errorf("perKeyID: is for servers with perKey")
 	case s.Command == "" && s.InheritEnv:
 		return fmt.Errorf("inheritEnv: is for servers with a command")
+	case s.Command == "" && s.Stderr != nil:
+		return fmt.Errorf("stderr: is for servers with a command")
 	case s.URL == "" && s.Auth != nil:
 		return fmt.Errorf("auth: is for servers with a url")
 	case s.URL == "":

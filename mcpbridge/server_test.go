@@ -2,6 +2,7 @@ package mcpbridge
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ func TestValidateNamesTheField(t *testing.T) {
 		"maxResult: -2 is negative":               {Name: "a", Command: "x", MaxResult: -2},
 		"keepAlive: -1s is negative":              {Name: "a", Command: "x", KeepAlive: -time.Second},
 		"auth: is for servers with a url":         {Name: "a", Command: "x", Auth: OAuth(&noLogin{})},
+		"stderr: is for servers with a command":   {Name: "a", URL: "http://x", Stderr: discard},
 		"inheritEnv: is for servers with a":       {Name: "a", URL: "http://x", InheritEnv: true},
 		"noCookies: is set, but httpClient has a": {Name: "a", URL: "http://x", NoCookies: true, HTTPClient: &http.Client{Jar: jar{}}},
 		"httpClient: has a Jar":                   {Name: "a", URL: "http://x", Auth: OAuth(&noLogin{}), HTTPClient: &http.Client{Jar: jar{}}},
@@ -155,6 +157,14 @@ func TestServersWithTheSameAuthenticatorAreTheSame(t *testing.T) {
 		b.URL = "http://y"
 		require.False(t, a.Same(&b))
 	}
+}
+
+// The writer of stderr changes nothing about an open session: a reload that brings another function keeps the first one.
+func TestServersWithAnotherWriterOfStderrAreTheSame(t *testing.T) {
+	one, two, none := Server{Command: "x", Stderr: discard}, Server{Command: "x"}, Server{Command: "x"}
+	two.Stderr = func(key messages.Key) io.Writer { return discard(key) }
+	require.True(t, one.Same(&two))
+	require.False(t, one.Same(&none))
 }
 
 // A configuration that inherits is another one.

@@ -2,13 +2,10 @@ package messages
 
 import (
 	"fmt"
-	"log/slog"
 	"path"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/asynkron/protoactor-go/actor"
 )
 
 // CloseSession closes the session of one key. Running calls may finish within the drain
@@ -132,65 +129,6 @@ type Forget struct {
 func (m *Forget) RequestID() string { return m.ID }
 
 func (*Forget) command() {}
-
-// Tail has the lines that the server of a key writes to stderr sent to a subscriber, as
-// [StderrLine], from now on. A key has one such subscriber; a further Tail replaces it, and
-// one with a nil Subscriber ends the tail. It also ends when the session is closed or
-// evicted, and when the subscriber stops. It outlives a restart of the session. The session
-// need not be open: Tail does not open it.
-//
-// The server must have a command.
-//
-// Send to: the supervisor.
-// Replies: [Done] or [Failure].
-type Tail struct {
-	ID  string `json:"id,omitempty"`
-	Key Key    `json:"key"`
-	// Subscriber gets the lines. It must be an actor: while it has 64 lines that it has not
-	// handled yet, it gets no further ones.
-	Subscriber *actor.PID `json:"subscriber,omitempty"`
-}
-
-// RequestID returns the id of the command.
-func (m *Tail) RequestID() string { return m.ID }
-
-func (*Tail) command() {}
-
-// StderrLine is a line that a server has written to stderr, for the subscriber of a [Tail].
-// The secrets of the configuration are blacked out, and invisible characters are removed.
-// But a server may write anything: the line may quote the arguments of calls, and must not
-// be trusted. It prints as its key.
-type StderrLine struct {
-	Key Key `json:"key"`
-	// Line is the line without its end. A line of more than 4 KiB is cut.
-	Line string `json:"line"`
-	// Dropped is the number of lines before this one that were dropped, because the
-	// subscriber was too slow.
-	Dropped uint64 `json:"dropped,omitempty"`
-}
-
-// String returns the key, and nothing of the line.
-func (m *StderrLine) String() string { return m.Key.String() + " stderr" }
-
-// LogValue returns the key, and nothing of the line.
-func (m *StderrLine) LogValue() slog.Value { return slog.StringValue(m.String()) }
-
-// IgnoreDeadLetterLogging keeps lines for an actor that has stopped out of Proto.Actor's
-// dead letter log.
-func (*StderrLine) IgnoreDeadLetterLogging() {}
-
-// GetAutoResponse returns what Proto.Actor answers when the subscriber has handled the line:
-// it makes room for the next one.
-func (*StderrLine) GetAutoResponse(c actor.Context) any { return &lineTaken{c.Self()} }
-
-// lineTaken says that a subscriber has handled a line.
-type lineTaken struct{ by *actor.PID }
-
-// TakenBy returns the subscriber.
-func (m *lineTaken) TakenBy() *actor.PID { return m.by }
-
-// IgnoreDeadLetterLogging: it may come when the session has stopped.
-func (*lineTaken) IgnoreDeadLetterLogging() {}
 
 // Done is the reply to a command that has succeeded and has no result.
 type Done struct {

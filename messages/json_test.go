@@ -57,7 +57,6 @@ var recorded = []any{
 	&Pinned{},
 	&Status{},
 	&Done{},
-	&StderrLine{},
 	&Snapshot{},
 }
 

@@ -3,9 +3,11 @@ package supervisor_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"log"
+	"os"
 
-	"github.com/asynkron/protoactor-go/actor"
+	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -107,29 +109,17 @@ func ExampleClient_Forget() {
 	// search unknown 0
 }
 
-// Follower prints what a server writes to stderr.
-type Follower struct {
-	sessions *actor.PID // sup.PID()
-}
-
-func (f *Follower) Receive(c actor.Context) {
-	switch msg := c.Message().(type) {
-	case *actor.Started:
-		c.Request(f.sessions, &messages.Tail{Key: messages.Key{Server: "browser", Scope: "a"}, Subscriber: c.Self()})
-	case *messages.StderrLine:
-		fmt.Printf("%s: %s\n", msg.Key, msg.Line)
-	}
-}
-
-// An actor follows the stderr of a server.
-func Example_tail() {
-	system := newSystem()
-	sup, err := supervisor.Start(system, supervisor.Config{
-		Servers: []supervisor.Server{{Name: "browser", Command: "npx", Args: []string{"@playwright/mcp"}}},
+// The lines that a server writes to stderr go to a log.
+func ExampleServer_stderr() {
+	logger := zerolog.New(os.Stderr)
+	sup, err := supervisor.Start(newSystem(), supervisor.Config{
+		Servers: []supervisor.Server{{
+			Name: "browser", Command: "npx", Args: []string{"@playwright/mcp"},
+			Stderr: func(key messages.Key) io.Writer { return logger.With().Stringer("session", key).Logger() },
+		}},
 	})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer sup.Stop(context.Background())
-	system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &Follower{sup.PID()} }))
 }

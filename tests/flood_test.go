@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -40,19 +39,6 @@ var floods = []struct {
 		pid, _ := h.system.ProcessRegistry.Add(blockedProcess(release), "handler")
 		end := h.asking(pid, size)
 		return func() { end(); close(release) }
-	}},
-	{"a process that writes to stderr, for a subscriber that blocks", func(h *harness, size int) func() {
-		release := make(chan struct{})
-		pid, _ := h.system.ProcessRegistry.Add(blockedProcess(release), "subscriber")
-		h.send(call("flooded", "count", on("process"))).ok()
-		h.send(&messages.Tail{Key: keyOf("process", "flooded"), Subscriber: pid}).reply()
-		synctest.Wait()
-		stderr := h.dialed("process", "flooded").Stderr
-		require.True(h.t, stderr.Followed())
-		for range 10 * size {
-			stderr.Put(func() string { return strings.Repeat("x", 4<<10) })
-		}
-		return func() { close(release) }
 	}},
 	{"what is logged, for a writer that blocks", func(h *harness, size int) func() {
 		return h.floodBy(size, func(pid *actor.PID, i int) {
@@ -383,13 +369,6 @@ func TestFloodsInRealTime(t *testing.T) {
 		"notifications": func(h *harness, _ *actor.PID, _ int) { h.hearing("flooded")(&messages.ToolsChanged{}) },
 		"requests": func(h *harness, _ *actor.PID, _ int) {
 			h.dialed("s", "flooded").Ask(context.Background(), &messages.Elicit{Params: &mcp.ElicitParams{Message: "?"}}, nil)
-		},
-		"lines of stderr": func(h *harness, pid *actor.PID, i int) {
-			if i == 0 {
-				h.send(call("flooded", "count", on("process"))).ok()
-				h.send(&messages.Tail{Key: keyOf("process", "flooded"), Subscriber: pid}).reply()
-			}
-			h.dialed("process", "flooded").Stderr.Put(func() string { return "a line" })
 		},
 		"owners that end": func(h *harness, _ *actor.PID, i int) { // each of 100 scopes
 			if i%100 == 0 {

@@ -146,13 +146,16 @@ func TestTenantWhoseServerIsDownKeepsItsSessionsOnOtherServers(t *testing.T) {
 func TestTenantWithManySessionsWithoutAConnectionLosesOnlyItsOwn(t *testing.T) {
 	cfg := tenants(2, supervisor.Config{Servers: []mcpbridge.Server{{Name: "process", Command: "none"}}})
 	inFakeTime(t, cfg, func(h *harness) {
-		f := h.follow(nil)
-		tail := func(scope string) {
-			h.send(&messages.Tail{Key: keyOf("process", scope), Subscriber: f.pid}).done()
+		spawn := func(scope string) {
+			for _, release := range []bool{false, true} {
+				cmd := pin("process", scope)
+				cmd.Release = release
+				require.IsType(t, &messages.Pinned{}, h.send(cmd).reply())
+			}
 		}
-		tail("quiet/1")
+		spawn("quiet/1")
 		for i := range 1100 {
-			tail(fmt.Sprint("noisy/", i))
+			spawn(fmt.Sprint("noisy/", i))
 		}
 		synctest.Wait()
 		snap := h.send(&messages.Inspect{Limit: -1}).reply().(*messages.Snapshot)
@@ -162,7 +165,6 @@ func TestTenantWithManySessionsWithoutAConnectionLosesOnlyItsOwn(t *testing.T) {
 			counts[s.Tenant]++
 		}
 		require.Equal(t, map[string]int{"quiet": 1, "noisy": 1023}, counts)
-		f.stop(h)
 	})
 }
 

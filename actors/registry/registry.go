@@ -138,8 +138,6 @@ func (r *registry) onCommand(cmd messages.Command, from *actor.PID) {
 		r.onPin(cmd, from)
 	case *messages.Bind:
 		r.onBind(cmd, from)
-	case *messages.Tail:
-		r.onTail(cmd, from)
 	case *messages.Forget:
 		r.onForget(cmd, from)
 	case *messages.Restart:

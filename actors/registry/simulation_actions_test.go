@@ -94,7 +94,6 @@ var actions = []action{
 		key := s.anyKey()
 		s.send(s.supervisorFor(key), &messages.Check{Key: key, ID: s.nextID()}, s.nextID(), time.Second, nil)
 	}},
-	{"tail", 3, (*simulation).tail},
 	{"stop an actor", 1, (*simulation).stopActor},
 	{"kill a process", 2, (*simulation).killOne},
 	{"restart a supervisor", 2, (*simulation).restartOne},
@@ -276,16 +275,6 @@ func (s *simulation) pin(to *supervisor, key messages.Key, release bool) {
 			to.pins[key] = !release
 		}
 	})
-}
-
-// tail follows the stderr of a server, or ends that.
-func (s *simulation) tail() {
-	key := messages.Key{Server: "command", Scope: scopes[s.N(len(scopes))]}
-	cmd := &messages.Tail{Key: key, ID: s.nextID()}
-	if s.N(4) > 0 {
-		cmd.Subscriber = s.process("subscriber").pid
-	}
-	s.send(s.supervisorFor(key), cmd, cmd.ID, time.Second, nil)
 }
 
 // stopActor stops an actor of a session, as user code may do. It does so in few schedules: whoever is stopped like that

@@ -200,17 +200,6 @@ func (s *simulation) process(kind string) *process {
 // SendUserMessage answers a question in its turn, or never.
 func (p *process) SendUserMessage(_ *actor.PID, message any) {
 	_, message, sender := actor.UnwrapEnvelope(message)
-	if line, is := message.(*messages.StderrLine); is {
-		p.s.Crossed("a line of stderr reached its subscriber")
-		if line.Key.Server != "command" {
-			p.s.violate("a line of another server", "%s", line.Key)
-		}
-		go func() {
-			p.s.work(nil, context.Background(), p.name+" takes a line of "+line.Key.String(), nil)
-			p.s.system.Root.Send(sender, taken{p.pid})
-		}()
-		return
-	}
 	if _, asked := message.(messages.Request); !asked {
 		return
 	}
@@ -225,14 +214,6 @@ func (p *process) SendUserMessage(_ *actor.PID, message any) {
 		}
 	}()
 }
-
-// taken says that a subscriber has handled a line of stderr.
-type taken struct{ by *actor.PID }
-
-func (t taken) TakenBy() *actor.PID { return t.by }
-
-// IgnoreDeadLetterLogging keeps it out of the log of dead letters.
-func (taken) IgnoreDeadLetterLogging() {}
 
 // SendSystemMessage takes watchers.
 func (p *process) SendSystemMessage(_ *actor.PID, message any) {

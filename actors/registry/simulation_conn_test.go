@@ -139,9 +139,6 @@ func (c *simConn) Do(ctx context.Context, op messages.Operation) (messages.Resul
 		}()
 	}
 	c.p.work(ctx, label, nil)
-	if c.Resume() == nil && s.Rarely(2, 4) == 1 {
-		c.req.Stderr.Put(func() string { return label })
-	}
 	if isOpen {
 		return c.listen(ctx, label)
 	}

@@ -301,9 +301,6 @@ func (s *simulation) supervisorNamed(name string) *supervisor {
 // onRead counts crossings.
 func (s *simulation) onRead(by *mailbox.Mailbox, message any) {
 	switch msg := actor.UnwrapEnvelopeMessage(message).(type) {
-	case *messages.Tail:
-		p := s.supervisorOf(by)
-		p.use(p.registry.table.Current(msg.Key))
 	case *contract.Grant:
 		s.dials[by] = true
 	case *contract.AbandonDial:

@@ -12,7 +12,7 @@ var schedules = schedule.Simulation{Test: "go test ./actors/registry", Seeds: 30
 	"a session was granted a dial as it became idle",
 	"a probe was abandoned", "calls were handed back", "calls have waited too long", "a call was replayed", "a fault of a session that drains",
 	"a session was unheard", "an interceptor was too slow", "interceptors were too slow for the stop", "a reload with sessions that are queued", "a second session was opened",
-	"a second session of a session that drains", "a second session was adopted", "a list was shared", "a line of stderr reached its subscriber", "user code has stopped an actor",
+	"a second session of a session that drains", "a second session was adopted", "a list was shared", "user code has stopped an actor",
 	"a process was killed", "a session of another process was resumed", "a scope has moved", "a supervisor was stopped, and another one started",
 	"a call was handed to another process", "a process has left before a call that it had handed to another one", "a session was given up", "a bug in a session", "a question reached its handler",
 	"a session was evicted: " + string(messages.EvictCap), "a session was evicted: " + string(messages.EvictServerCap),

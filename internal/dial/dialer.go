@@ -49,8 +49,6 @@ type Request struct {
 	// questions have no origin. of is the operation that the question belongs to, or nil if that
 	// is not known. Ask may block until ctx ends. If it is nil, all questions are refused.
 	Ask func(ctx context.Context, req messages.Request, of messages.Operation) messages.Answer
-	// Stderr gets the lines that a server with a command writes to stderr. It may be nil.
-	Stderr *mcpbridge.Stderr
 	// Store remembers which protocols a stdio server speaks, so that a later process need not find that out. It may be nil.
 	// Its methods must return, with an error if they take long, and must not panic: a supervisor sees to that.
 	Store mcpbridge.Store

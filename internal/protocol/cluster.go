@@ -84,7 +84,7 @@ type (
 	// with [messages.CodeLost]. A dial is ended. MCP sessions that could not be closed before are
 	// closed.
 	//
-	// Subscriptions, roots, the log level, the pin and the tail of a session end with it, also if
+	// Subscriptions, roots, the log level and the pin of a session end with it, also if
 	// another member opens the next one. If a key that matches is owned, its next call opens
 	// another session.
 	//

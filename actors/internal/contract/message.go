@@ -3,8 +3,6 @@ package contract
 import (
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/tasks"
@@ -70,14 +68,8 @@ type (
 
 // From the registry to a session that has no connection, or has one.
 type (
-	// AdoptSettings brings the settings of the previous session of the key, and the
-	// subscriber of its tail, or nil. It comes before the first grant.
-	AdoptSettings struct {
-		Settings Settings
-		Tail     *actor.PID
-	}
-	// TailTo has the stderr of the server sent to a subscriber; nil ends that.
-	TailTo struct{ Subscriber *actor.PID }
+	// AdoptSettings brings the settings of the previous session of the key. It comes before the first grant.
+	AdoptSettings struct{ Settings Settings }
 )
 
 // From a session to the registry.
@@ -158,7 +150,6 @@ type (
 		CleanedUp int           // how many leftovers it has closed
 		Lifetime  time.Duration // of its MCP session
 		Settings  Settings      // for the next session of the key, after a restart
-		Tail      *actor.PID    // likewise, the subscriber of the tail, or nil
 	}
 )
 

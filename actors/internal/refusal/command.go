@@ -35,9 +35,6 @@ func requirementOf(cmd messages.Command) (must requirement) {
 	case *messages.Restart:
 		must = ofKey(cmd.Key)
 		must.running = true
-	case *messages.Tail:
-		must = ofKey(cmd.Key)
-		must.running = true
 	case *messages.Pin:
 		must = ofKey(cmd.Key)
 		must.running = true

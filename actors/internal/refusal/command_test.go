@@ -28,7 +28,6 @@ func TestCommandsAreRefused(t *testing.T) {
 		{&messages.CloseAll{}, nil, nil, nil},
 		{&messages.Check{Key: key("known", "a")}, &messages.Check{Key: key("known", bad)}, &messages.Check{Key: key("other", "a")}, nil},
 		{&messages.Restart{Key: key("known", "a")}, &messages.Restart{Key: key("known", bad)}, &messages.Restart{Key: key("other", "a")}, &messages.Restart{Key: key("known", "a")}},
-		{&messages.Tail{Key: key("known", "a")}, &messages.Tail{Key: key("known", bad)}, &messages.Tail{Key: key("other", "a")}, &messages.Tail{Key: key("known", "a")}},
 		{&messages.Pin{Key: key("known", "a")}, &messages.Pin{Key: key("known", bad)}, &messages.Pin{Key: key("other", "a")}, &messages.Pin{Key: key("known", "a")}},
 		{&messages.Forget{Server: "known"}, nil, &messages.Forget{Server: "other"}, nil},
 		{&messages.CancelScope{Scope: "a"}, &messages.CancelScope{Scope: bad}, nil, nil},

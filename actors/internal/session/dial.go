@@ -23,7 +23,7 @@ func (s *session) onGrant(msg *contract.Grant) {
 	if s.server.PerKey != nil {
 		req.Resolved = on.resolved
 	}
-	req.Roots, req.Capabilities, req.Stderr = s.subscribers.Roots, s.bind.Capabilities, &s.subscribers.Stderr
+	req.Roots, req.Capabilities = s.subscribers.Roots, s.bind.Capabilities
 	req.Resume, req.Refused = s.conns.Resume(), s.refusal.current()
 	if s.calls.Parked.Count > 0 {
 		head := s.calls.Parked.First().Op.Head()

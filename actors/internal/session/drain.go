@@ -83,11 +83,11 @@ func (s *session) continueDraining() {
 // sendClosed sends the last message.
 func (s *session) sendClosed() {
 	s.questions.Close()
-	tail := s.subscribers.Close()
+	s.subscribers.Close()
 	s.state = closed
 	s.lastMessage.Of, s.lastMessage.Lifetime = s.out.of, s.history.lifetime()
 	if s.drainOrder != nil && s.drainOrder.Restart {
-		s.lastMessage.Settings, s.lastMessage.Tail = s.subscribers.Settings, tail
+		s.lastMessage.Settings = s.subscribers.Settings
 	}
 	s.out.report(&s.lastMessage)
 }

@@ -75,9 +75,6 @@ type (
 		conn dial.Conn
 		err  error
 	}
-	// stderrReady says that there are lines of the server's stderr. The goroutine that reads
-	// them sends it.
-	stderrReady struct{}
 	// timerFired says that a deadline or a ping may be due.
 	timerFired struct{}
 )

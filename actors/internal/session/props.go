@@ -25,8 +25,7 @@ func Props(spec Spec) (*actor.Props, *mailbox.Mailbox) {
 		cfg: spec.Config, store: spec.Store(), key: spec.Key, server: spec.Server, limits: spec.Limits,
 		bind: spec.Bind, generation: spec.Generation, floor: spec.Floor, noResume: spec.NoResume, leftovers: spec.Leftovers,
 	}
-	d.questions.Post, d.subscribers.Post, d.subscribers.Key = d.cfg.Post, d.cfg.Post, d.key
-	d.subscribers.Ready = func() { d.mailbox.PostUserMessage(&stderrReady{}) }
+	d.questions.Post, d.subscribers.Post = d.cfg.Post, d.cfg.Post
 	d.requests = requests{cfg: d.cfg, to: &d.mailbox}
 	d.dials = dials{cfg: d.cfg, to: &d.mailbox}
 	d.out = outbox{spec.Registry, spec.Registration, d.cfg.Post}

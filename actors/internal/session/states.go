@@ -7,7 +7,6 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/questions"
-	"github.com/mcpactor/mcpactor/actors/internal/subscribers"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -23,7 +22,7 @@ func (s *session) Receive(c actor.Context) {
 		s.system, s.subscribers.Self = c.ActorSystem(), c.Self()
 		s.onStarted()
 	case *actor.Terminated:
-		s.subscribers.Terminated(msg.Who)
+		s.subscribers.RemoveSubscriber(msg.Who)
 	case *actor.Restarting:
 	case *actor.Stopping:
 		s.dials.end(nil) // no message reaches the actor any more: the dial closes its connection itself
@@ -265,12 +264,6 @@ func (s *session) always(msg any) {
 		s.questions.Over(msg)
 	case *contract.ScopeBound:
 		s.bind = msg.Bind
-	case *contract.TailTo:
-		s.subscribers.TailTo(msg.Subscriber)
-	case *stderrReady:
-		s.subscribers.SendLines()
-	case subscribers.LineTaken:
-		s.subscribers.OnLineTaken(msg)
 	case *contract.Forget:
 		s.refusal.cause = nil
 	case *contract.AdoptSettings:

@@ -146,14 +146,10 @@ func (s *Sessions) Remove(reg *table.Registration) {
 	}
 }
 
-// HandSettingsOver gives the settings and the tail of a session that was restarted to the next session
+// HandSettingsOver gives the settings of a session that was restarted to the next session
 // of the key, which has not dialed yet.
 func (s *Sessions) HandSettingsOver(msg *contract.SessionClosed) {
-	e, tail := s.Table.Entry(table.Of(msg.Of).Key), msg.Tail
-	if e.Current != nil && e.Current.TailSet {
-		tail = nil
-	}
-	if e.Current != nil && (!msg.Settings.Empty() || tail != nil) {
-		e.Current.Send(&contract.AdoptSettings{Settings: msg.Settings, Tail: tail})
+	if e := s.Table.Entry(table.Of(msg.Of).Key); e.Current != nil && !msg.Settings.Empty() {
+		e.Current.Send(&contract.AdoptSettings{Settings: msg.Settings})
 	}
 }

@@ -49,7 +49,6 @@ type Registration struct {
 	WasOpen   bool // there has been a connection
 	WantsDial bool // it waits for a grant
 	Addressed bool // the server of the last dial is known to be that of the key
-	TailSet   bool // a Tail came for it, which counts more than that of the session before
 
 	DrainedBy contract.Drain // the last one
 

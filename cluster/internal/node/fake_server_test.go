@@ -189,12 +189,6 @@ func (c *fakeConn) call(ctx context.Context, op *messages.CallTool, state *int) 
 	case "update":
 		c.req.Heard(&messages.ResourceUpdated{URI: "file:///one"}, nil)
 		return textResult(text), nil
-	case "write":
-		for i := range 200 {
-			c.req.Stderr.Put(func() string { return fmt.Sprint("line ", i) })
-			time.Sleep(time.Millisecond)
-		}
-		return textResult(text), nil
 	case "elicit":
 		size, _ := op.Params.Arguments.(map[string]any)["size"].(float64)
 		message := "name?" + strings.Repeat(" ", int(size))

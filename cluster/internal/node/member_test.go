@@ -400,7 +400,7 @@ func TestMisuseGetsTheReplyOfASupervisor(t *testing.T) {
 		}
 
 		for _, msg := range []any{
-			(*messages.CallTool)(nil), (*messages.CloseSession)(nil), (*messages.Restart)(nil), (*messages.Tail)(nil), (*messages.Pin)(nil), (*messages.Check)(nil),
+			(*messages.CallTool)(nil), (*messages.CloseSession)(nil), (*messages.Restart)(nil), (*messages.Pin)(nil), (*messages.Check)(nil),
 			(*messages.Bind)(nil), (*messages.CancelScope)(nil), (*messages.CloseScope)(nil), (*messages.CloseServer)(nil),
 			(*messages.CloseMatching)(nil), (*messages.CloseAll)(nil), (*messages.Inspect)(nil), (*messages.Forget)(nil),
 			embeds{},

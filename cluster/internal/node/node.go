@@ -135,7 +135,7 @@ func (n *node) onCommand(c actor.Context, cmd messages.Command, values *clustera
 		n.onOperation(c, cmd, values)
 	case *messages.Cancel:
 		n.onCancel(cmd)
-	case *messages.CloseSession, *messages.Restart, *messages.Tail, *messages.Pin, *messages.Check:
+	case *messages.CloseSession, *messages.Restart, *messages.Pin, *messages.Check:
 		n.onKeyed(c, cmd)
 	case *messages.Bind:
 		n.onBind(c, cmd)

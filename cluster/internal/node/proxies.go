@@ -23,8 +23,8 @@ func newProxies(b *base, q *questions) *proxies {
 }
 
 // proxy is a process that stands for an actor of another member: the owner of a scope or of an
-// operation, a handler, a subscriber, or a session that sends lines of stderr. It ends with that actor, or with its member. The
-// supervisor watches it as it watches actors here.
+// operation, a handler, or a subscriber. It ends with that actor, or with its member. The supervisor watches it as it watches
+// actors here.
 type proxy struct {
 	peer     *peer
 	ref      string
@@ -34,31 +34,12 @@ type proxy struct {
 	watchers map[string]*actor.PID
 }
 
-// Between nodes.
-type (
-	// gone says that an actor has terminated.
-	gone struct {
-		Ref string `json:"ref"`
-	}
-	// taken tells a session that a subscriber has handled a line of stderr.
-	taken struct {
-		Ref string `json:"ref"`
-	}
-)
-
-func init() {
-	wire.Register[gone]("gone")
-	wire.Register[taken]("taken")
+// gone tells a node that an actor has terminated.
+type gone struct {
+	Ref string `json:"ref"`
 }
 
-// lineTaken tells a session that a line was handled.
-type lineTaken struct{ by *actor.PID }
-
-// TakenBy returns the proxy of the subscriber.
-func (m *lineTaken) TakenBy() *actor.PID { return m.by }
-
-// IgnoreDeadLetterLogging is as that of a task: the session may have ended.
-func (*lineTaken) IgnoreDeadLetterLogging() {}
+func init() { wire.Register[gone]("gone") }
 
 // adopt replaces the PIDs of actors of a member in its command by proxies, and returns these. They are kept until they are
 // released.
@@ -90,8 +71,6 @@ func eachActor(cmd messages.Command, use func(pid **actor.PID, stays, tells bool
 	case *messages.Bind:
 		some(&cmd.Owner, true, true)
 		some(&cmd.Handler, true, true)
-		some(&cmd.Subscriber, true, true)
-	case *messages.Tail:
 		some(&cmd.Subscriber, true, true)
 	}
 }
@@ -173,80 +152,50 @@ func (a *proxies) onProxied(p *proxy, message any, sender *actor.PID) {
 	case !there:
 		return
 	}
-	with := envelope{Ref: p.ref}
-	switch m := message.(type) {
-	case *messages.StderrLine:
-		a.watchActor(sender)
-		with.Sender = wire.Ref(sender)
-		p.peer.post(0, with, m)
-		a.introduceActor(p.peer, sender)
-	case interface{ TakenBy() *actor.PID }: // the answer to a line
-		p.peer.post(0, with, &taken{wire.Ref(m.TakenBy())})
-	case *messages.Withdrawn:
-		p.peer.post(0, with, m)
-	default:
-		if !p.peer.link.Crowded() { // otherwise it is missed, as an event is
-			p.peer.post(0, with, m)
-		}
+	if _, must := message.(*messages.Withdrawn); must || !p.peer.link.Crowded() { // otherwise it is missed, as an event is
+		p.peer.post(0, envelope{Ref: p.ref}, message)
 	}
 }
 
-// onTell passes a message of another member on to an actor here: progress, an update, a line, a withdrawn question.
+// onTell passes a message of another member on to an actor here: progress, an update, a withdrawn question.
 func (a *proxies) onTell(from *peer, with envelope, message any) {
-	to := wire.PID(with.Ref)
 	switch value := message.(type) {
-	case *messages.StderrLine:
-		if a.isThere(to) {
-			session := a.proxyOf(from, with.Sender)
-			session.pinned = true
-			a.mail.Request(to, value, session.pid)
-		}
-	case *taken:
-		if p := from.proxies[value.Ref]; p != nil {
-			a.mail.Send(to, &lineTaken{by: p.pid})
-		}
 	case *messages.Withdrawn:
 		a.questions.onWithdrawn(from, value)
 	case messages.Notification:
-		a.mail.Send(to, value)
+		a.mail.Send(wire.PID(with.Ref), value)
 	}
 }
 
 // watch watches the actors of a command whose end is told.
 func (a *proxies) watch(cmd messages.Command) {
 	eachActor(cmd, func(pid **actor.PID, _, tells bool) {
-		if tells {
-			a.watchActor(*pid)
+		if !tells {
+			return
+		}
+		ref := wire.Ref(*pid)
+		if _, is := a.watched[ref]; !is {
+			a.watched[ref] = nil
+			a.mail.Watch(*pid, a.self)
 		}
 	})
-}
-
-func (a *proxies) watchActor(pid *actor.PID) {
-	ref := wire.Ref(pid)
-	if _, is := a.watched[ref]; !is {
-		a.watched[ref] = nil
-		a.mail.Watch(pid, a.self)
-	}
 }
 
 // introduce notes that a member gets to know the actors of a command whose end is told. Those that have ended since
 // the command came are gone.
 func (a *proxies) introduce(p *peer, cmd messages.Command) {
 	eachActor(cmd, func(pid **actor.PID, _, tells bool) {
-		if tells {
-			a.introduceActor(p, *pid)
+		if !tells {
+			return
+		}
+		ref := wire.Ref(*pid)
+		switch members, is := a.watched[ref]; {
+		case !is:
+			p.post(0, envelope{}, &gone{ref})
+		case !slices.Contains(members, p):
+			a.watched[ref] = append(members, p)
 		}
 	})
-}
-
-func (a *proxies) introduceActor(p *peer, pid *actor.PID) {
-	ref := wire.Ref(pid)
-	switch members, is := a.watched[ref]; {
-	case !is:
-		p.post(0, envelope{}, &gone{ref})
-	case !slices.Contains(members, p):
-		a.watched[ref] = append(members, p)
-	}
 }
 
 // onTerminated tells the members that know it that an actor here has terminated.

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -249,39 +248,6 @@ func TestUpdatesReachSubscribersElsewhere(t *testing.T) {
 		w.members[2].send(call(scope, "update")).ok()
 		time.Sleep(100 * time.Millisecond)
 		require.Empty(t, got.got)
-	})
-}
-
-func TestLinesOfStderrReachSubscribersElsewhere(t *testing.T) {
-	inWorld(t, 3, nil, func(w *world) {
-		a, b := w.members[0], w.members[1]
-		onStdio := func(op *messages.CallTool) { op.Key.Server = "stdio" }
-		var scope string
-		for i := 0; ; i++ {
-			scope = fmt.Sprint("scope", i)
-			if shard := ShardOf(messages.Key{Server: "stdio", Scope: scope}, shards); ownerOf(shard, []Address{{Host: "a:1"}, {Host: "b:1"}, {Host: "c:1"}}) == b.address {
-				break
-			}
-		}
-		subscriber, got := a.spawn(func(c actor.Context) { time.Sleep(3 * time.Millisecond) }) // slower than the lines
-		key := messages.Key{Server: "stdio", Scope: scope}
-		require.IsType(t, &messages.Done{}, a.send(&messages.Tail{Key: key, Subscriber: subscriber}).reply())
-		a.send(call(scope, "write", onStdio)).ok()
-		time.Sleep(5 * time.Second)
-		lines, dropped := 0, uint64(0)
-		for len(got.got) > 0 {
-			line := (<-got.got).(*messages.StderrLine)
-			lines, dropped = lines+1, dropped+line.Dropped
-		}
-		require.Equal(t, 200, lines+int(dropped))
-		require.Greater(t, lines, 60)
-		require.Positive(t, dropped, "the session is slowed down by a subscriber elsewhere")
-		require.Equal(t, 1, a.processes()["proxy"], "of the session")
-		a.system.Root.Stop(subscriber)
-		a.send(call(scope, "write", onStdio)).ok()
-		a.send(&messages.CloseSession{Key: key}).reply()
-		time.Sleep(time.Second)
-		require.Zero(t, a.processes()["proxy"])
 	})
 }
 

@@ -119,8 +119,6 @@ func keyOf(cmd messages.Command) (messages.Key, bool) {
 		return cmd.Key.Normal(), true
 	case *messages.Restart:
 		return cmd.Key.Normal(), true
-	case *messages.Tail:
-		return cmd.Key.Normal(), true
 	case *messages.Pin:
 		return cmd.Key.Normal(), true
 	case *messages.Check:

@@ -85,7 +85,7 @@ func TestEveryMessageHasAName(t *testing.T) {
 		known[of.Name()] = true
 	}
 	parts := []string{"Header", "Receipt", "Stamp"} // of messages
-	found := []string{"Withdrawn", "StderrLine"}    // are of no kind
+	found := []string{"Withdrawn"}                  // is of no kind
 	for _, name := range pkg.Scope().Names() {
 		object, ok := pkg.Scope().Lookup(name).(*types.TypeName)
 		if !ok || !object.Exported() || slices.Contains(parts, name) {
@@ -111,7 +111,7 @@ func TestNamesOnTheWireAreStable(t *testing.T) {
 		list-prompts list-resource-templates list-resources list-roots list-tools open owner-terminated pin ping pinned progress prompt
 		prompt-list prompts-changed read-resource refusal resource-contents resource-list resource-template-list resource-updated
 		resources-changed restart roots sample sampled server-log session-closed session-evicted session-expired session-gave-up session-info
-		session-lost session-opened session-restarted session-restarting set-log-level set-roots snapshot stderr-line subscribe tail tool-list
+		session-lost session-opened session-restarted session-restarting set-log-level set-roots snapshot subscribe tool-list
 		tool-result tools-changed unsubscribe withdrawn`))
 	for of, f := range byType {
 		require.True(t, f.name == kebabCase(of.Name()) || strings.HasPrefix(f.name, "test-"), "%v is %q: its name changes only with docs/api.txt", of, f.name)
@@ -167,7 +167,7 @@ func TestTheNodeKnowsWherePIDsAre(t *testing.T) {
 			}
 		}
 	}
-	require.ElementsMatch(t, []string{"Bind.Owner", "Bind.Handler", "Bind.Subscriber", "Tail.Subscriber"}, found, "see proxies.adopt")
+	require.ElementsMatch(t, []string{"Bind.Owner", "Bind.Handler", "Bind.Subscriber"}, found, "see proxies.adopt")
 }
 
 // Parameters that are missing stay missing, and are rejected as without a cluster.
@@ -209,7 +209,7 @@ func TestUnknownFieldsAreIgnored(t *testing.T) {
 		"call-tool":  `{"Header":{"Key":{"server":"s","scope":"a","zone":1},"new":[1]},"params":{"name":"x","new":{}},"new":null}`,
 		"list-roots": `{"Origin":{"Key":{"server":"s","scope":"a"},"Question":"q","new":1},"new":{}}`,
 		"inspect":    `{"server":"s","new":{"a":[]}}`,
-		"tail":       `{"key":{"server":"s"},"new":true}`,
+		"restart":    `{"key":{"server":"s"},"new":true}`,
 		"snapshot":   `{"id":"1","total":3,"sessions":[{"key":{"server":"s"},"new":1}],"new":{}}`,
 		"failure":    `{"code":"busy","new":"x"}`,
 		"elicited":   `{"result":{"action":"accept","new":1},"new":1}`,
@@ -280,7 +280,7 @@ func TestEncodeNamesWhatIsNoJSON(t *testing.T) {
 		"subscribe: uri: is not valid UTF-8":                                                          &messages.Subscribe{URI: "\xff"},
 		"ping: Header: Attributes: is not valid UTF-8":                                                &messages.Ping{Header: messages.Header{Attributes: messages.NewAttributes(map[string]string{"a": "\xff"})}},
 		"close-scope: scope: is not valid UTF-8":                                                      &messages.CloseScope{Scope: "\xff"},
-		"tail: key: server: is not valid UTF-8":                                                       &messages.Tail{Key: messages.Key{Server: "\xff"}},
+		"restart: key: server: is not valid UTF-8":                                                    &messages.Restart{Key: messages.Key{Server: "\xff"}},
 	} {
 		_, _, err := Encode(v)
 		require.EqualError(t, err, want)

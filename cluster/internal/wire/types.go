@@ -27,7 +27,7 @@ func init() {
 	}
 	named(formed,
 		&messages.Cancel{}, &messages.CancelScope{}, &messages.CloseSession{}, &messages.CloseScope{}, &messages.CloseServer{}, &messages.CloseMatching{},
-		&messages.CloseAll{}, &messages.Restart{}, &messages.Forget{}, &messages.Pin{}, &messages.Check{}, &messages.Inspect{}, &messages.Tail{}, &messages.Bind{},
+		&messages.CloseAll{}, &messages.Restart{}, &messages.Forget{}, &messages.Pin{}, &messages.Check{}, &messages.Inspect{}, &messages.Bind{},
 		&messages.Elicit{}, &messages.Sample{}, &messages.ListRoots{}, &messages.Withdrawn{},
 	)
 	named(plain,
@@ -36,7 +36,7 @@ func init() {
 		&messages.SessionGaveUp{}, &messages.SessionEvicted{}, &messages.SessionClosed{}, &messages.CallReplayed{}, &messages.TaskChanged{},
 		&messages.CatalogueChanged{}, &messages.OwnerTerminated{}, &messages.ToolsChanged{}, &messages.PromptsChanged{}, &messages.ResourcesChanged{},
 		&messages.ResourceUpdated{}, &messages.ServerLog{}, &messages.ElicitationCompleted{}, &messages.CustomNotification{}, &messages.Progress{},
-		&messages.StderrLine{}, &messages.Elicited{}, &messages.Sampled{}, &messages.Roots{}, &messages.Refusal{},
+		&messages.Elicited{}, &messages.Sampled{}, &messages.Roots{}, &messages.Refusal{},
 	)
 }
 

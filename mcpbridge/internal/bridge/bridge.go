@@ -16,6 +16,7 @@
 //	transport    what the bridge needs of a transport
 //	wire         what the wire shows of one operation, and what that means
 //	rpc          JSON-RPC messages and event streams, as bytes
+//	stderr       passes the lines of processes on to writers of the user
 //	redact       removes secrets from texts
 //	challenge    what a server says when it refuses credentials
 //	header       which headers a user may set
@@ -32,7 +33,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/dial"
+	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/stderr"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
@@ -57,7 +60,8 @@ func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Brid
 	b := new(Bridge)
 	life, end := context.WithCancel(context.Background())
 	b.end = end
-	b.opener = opener{newClient(nil, capabilities, b.sdkLog()), &b.strays, &b.bridgeLog, b.sdkLog(), life, &b.controls}
+	lines := stderr.New(func(server string, p *guard.Panic) { b.panicked(server, "Server.Stderr or its writer", p) })
+	b.opener = opener{newClient(nil, capabilities, b.sdkLog()), &b.strays, &b.bridgeLog, b.sdkLog(), life, lines, &b.controls}
 	b.controls.opener, b.known, b.log = &b.opener, capabilities, slog.New(slog.DiscardHandler)
 	b.Set(servers)
 	return b

@@ -38,13 +38,13 @@ func (b *bridgeLog) noteSkipped(server string, bytes int) {
 	}
 }
 
-// panicked logs the panic of a handler of a server in memory. Of the value of the panic it logs only the
+// panicked logs a panic in code of the user. Of the value of the panic it logs only the
 // type, unless the value is a runtime error: it may quote arguments.
-func (b *bridgeLog) panicked(server string, p *guard.Panic) {
+func (b *bridgeLog) panicked(server, what string, p *guard.Panic) {
 	reason := fmt.Sprintf("%T", p.Value)
 	if err, ok := p.Value.(runtime.Error); ok {
 		reason = err.Error()
 	}
-	b.line(slog.LevelError, "handler of an in-memory server panicked",
+	b.line(slog.LevelError, what+" panicked",
 		slog.String("server", server), slog.String("reason", reason), slog.String("stack", string(p.Stack)))
 }

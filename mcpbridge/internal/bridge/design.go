@@ -81,7 +81,7 @@ depend on how the bytes are cut into pieces. tap.Pipe reads, and has the clock:
 	 response in text    at the end of a line                        ──▶ held for 1 s: one at the start of a line goes first
 	 torn message        it begins like one, and cannot be read      ──▶ fails the call with its id, if one waits
 	 value over limit    its id is found, and the rest skipped       ──▶ fails the call with its id, if one waits
-	 text                                                            ──▶ the tail of stderr, and a counter
+	 text                                                            ──▶ where stderr goes, and a counter
 
 # What a server sends unasked
 

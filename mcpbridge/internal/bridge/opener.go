@@ -17,6 +17,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/identity"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/stderr"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
@@ -41,6 +42,7 @@ type opener struct {
 	log      *bridgeLog
 	sdkLog   slog.Handler
 	life     context.Context // ends with the bridge
+	stderr   *stderr.Writers
 	controls controlOpener
 }
 
@@ -176,12 +178,15 @@ func (o *opener) prepare(ctx context.Context, at *endpoint, req attempt) *conn {
 	at.acquire()
 	c.Cut, c.cancel = context.WithCancel(context.Background())
 	c.Session.Resume, c.Credentials, c.Strays, c.Watcher = req.Resume, req.credentials, o.strays, c
-	c.Life, c.Stderr = o.life, req.Stderr
+	c.Life = o.life
+	if at.Stderr != nil {
+		c.Stderr = func() *stderr.Writer { return o.stderr.Open(req.Key, at.Stderr) }
+	}
 	c.Skipped = func(bytes int) {
 		c.wroteText.Store(true)
 		o.log.noteSkipped(at.Name, bytes)
 	}
-	c.Panicked = func(p *guard.Panic) { o.log.panicked(at.Name, p) }
+	c.Panicked = func(p *guard.Panic) { o.log.panicked(at.Name, "handler of an in-memory server", p) }
 	c.Session.Custom = c.callbacks.heardOnWire
 	c.ConnectTimeout = connectTimeout
 	if deadline, ok := ctx.Deadline(); ok {

@@ -5,17 +5,16 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/stderr"
 )
 
-// lines passes on the output of a server line by line, while somebody follows. It
-// holds at most one line.
+// lines passes on the output of a server line by line. It holds at most one line.
 type lines struct {
-	to      *mcpbridge.Stderr
+	to      *stderr.Writer // or nil
 	config  *mcpbridge.Server
 	secrets []string // of config; nil before the first line
 
-	buf     []byte // the incomplete line, at most maxLine bytes of it
-	partial bool   // the beginning of the line was dropped: the line may begin with the end of a secret
+	buf []byte // the incomplete line, at most maxLine bytes of it
 }
 
 // maxLine is how much of a line is kept before secrets are blacked out.
@@ -23,10 +22,7 @@ const maxLine = 4<<10 - len("…")
 
 // write adds output.
 func (l *lines) write(b []byte) {
-	if !l.to.Followed() {
-		if len(b) > 0 {
-			l.buf, l.partial = nil, b[len(b)-1] != '\n'
-		}
+	if l.to == nil {
 		return
 	}
 	for {
@@ -40,12 +36,11 @@ func (l *lines) write(b []byte) {
 	}
 }
 
-// end passes on the line in buf, unless it is blank or partial.
+// end passes on the line in buf, unless it is blank.
 func (l *lines) end() {
 	text := l.buf
-	skip := l.partial || len(bytes.TrimSpace(text)) == 0
-	l.buf, l.partial = l.buf[:0], false
-	if skip {
+	l.buf = l.buf[:0]
+	if len(bytes.TrimSpace(text)) == 0 {
 		return
 	}
 	if l.secrets == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/stderr"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/tap"
 )
 
@@ -52,22 +53,23 @@ type process struct {
 	unread int64
 
 	tail    tail
-	text    lines         // of the text on stdout
-	drained chan struct{} // closed when stderr is read to its end
-	ended   chan struct{} // closed when the leader has ended
-	done    chan struct{} // closed when the group is killed and the leader reaped
+	lines   *stderr.Writer // of stderr, and of the text on stdout; or nil
+	text    lines          // of the text on stdout
+	drained chan struct{}  // closed when stderr is read to its end
+	ended   chan struct{}  // closed when the leader has ended
+	done    chan struct{}  // closed when the group is killed and the leader reaped
 
 	mu     sync.Mutex
 	reaped bool // the numbers of the group and of the leader may now belong to others
 }
 
 // startProcess starts the command of a configuration. The caller must call stop in the end,
-// also if the process ends by itself. after and stderr may be nil.
-func startProcess(config *mcpbridge.Server, after *cleanup, stderr *mcpbridge.Stderr) (*process, error) {
+// also if the process ends by itself. after and open, which opens the writer of its stderr, may be nil.
+func startProcess(config *mcpbridge.Server, after *cleanup, open func() *stderr.Writer) (*process, error) {
 	if err := checkDir(config.Dir); err != nil {
 		return nil, err
 	}
-	p := &process{config: config, after: after, text: lines{to: stderr, config: config}, drained: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
+	p := &process{config: config, after: after, drained: make(chan struct{}), ended: make(chan struct{}), done: make(chan struct{})}
 	theirs, err := p.pipes()
 	if err == nil {
 		started := make(chan error)
@@ -81,9 +83,13 @@ func startProcess(config *mcpbridge.Server, after *cleanup, stderr *mcpbridge.St
 		p.closePipes()
 		return nil, err
 	}
+	if open != nil {
+		p.lines = open()
+	}
+	p.text = lines{to: p.lines, config: config}
 	go func() {
 		defer close(p.drained)
-		p.tail.drain(p.stderr, &lines{to: stderr, config: config})
+		p.tail.drain(p.stderr, &lines{to: p.lines, config: config})
 	}()
 	return p, nil
 }
@@ -135,7 +141,11 @@ func (p *process) run(theirs []*os.File, started chan<- error) {
 	p.group.reap()
 	p.reap()
 	p.unread = unread(p.stdin)
-	time.AfterFunc(endWait, p.closePipes) // a child outside the group may hold them open
+	time.AfterFunc(endWait, func() {
+		p.closePipes() // a child outside the group may hold them open
+		<-p.drained
+		p.lines.Close()
+	})
 	close(p.done)
 	p.after.begin()
 }

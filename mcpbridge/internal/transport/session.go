@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/stderr"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
@@ -27,8 +28,8 @@ type Session struct {
 	ConnectTimeout time.Duration
 	// Strays counts the responses to requests of other connections.
 	Strays *atomic.Uint64
-	// Stderr gets what a process writes to stderr. It may be nil.
-	Stderr *mcpbridge.Stderr
+	// Stderr opens the writer of the stderr of a process. It may be nil.
+	Stderr func() *stderr.Writer
 	// Discovery watches the handshake.
 	Discovery wire.Discovery
 	// Progress reports the progress of operations.

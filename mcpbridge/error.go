@@ -182,17 +182,3 @@ func AsError(err error) *Error {
 	}
 	return &Error{Class: Lost, Session: Broken, Sent: true, Detail: visible.Detail(err.Error()), Err: err}
 }
-
-// AsDialError is [AsError] for the error of a dial. Before there is a session, nothing can
-// be lost or expire: these classes become [Unavailable].
-func AsDialError(err error) *Error {
-	dial := *AsError(err)
-	dial.Session = Alive
-	switch dial.Class {
-	case Cancelled, Deadline:
-		return &Error{Class: Unavailable, Detail: "timed out while connecting", Err: err}
-	case Lost, NotSent, Expired:
-		dial.Class = Unavailable
-	}
-	return &dial
-}

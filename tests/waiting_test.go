@@ -33,7 +33,7 @@ func TestACallWaitsNoLongerThanItMay(t *testing.T) {
 		"the dial hangs": {func(h *harness) {
 			h.server.dial = func(ctx context.Context, _ dial.Request) error {
 				<-ctx.Done()
-				return mcpbridge.AsDialError(ctx.Err())
+				return dial.AsError(ctx.Err())
 			}
 		}, "while waiting for the session", false},
 		"the server is down": {func(h *harness) {
@@ -97,7 +97,7 @@ func TestTheTimeToWaitDoesNotBoundTheRun(t *testing.T) {
 		h.server.set(func() {
 			h.server.dial = func(ctx context.Context, _ dial.Request) error {
 				<-ctx.Done()
-				return mcpbridge.AsDialError(ctx.Err())
+				return dial.AsError(ctx.Err())
 			}
 		})
 		p := h.send(call("a", "count", waitUntil(2*time.Second)))
@@ -114,7 +114,7 @@ func TestACallThatMayHaveRunWaitsUntilItsDeadline(t *testing.T) {
 		h.server.set(func() {
 			h.server.dial = func(ctx context.Context, _ dial.Request) error {
 				<-ctx.Done()
-				return mcpbridge.AsDialError(ctx.Err())
+				return dial.AsError(ctx.Err())
 			}
 		})
 		h.server.breakConnection("a", true)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
@@ -18,7 +19,7 @@ var errServerDown = &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbr
 func askForAddress(ctx context.Context, system *actor.ActorSystem, registry *mailbox.Mailbox, msg *contract.AddressFound) error {
 	reply, err := contract.RequestFrom(ctx, system, registry, msg)
 	if err != nil {
-		return mcpbridge.AsDialError(err)
+		return dial.AsError(err)
 	}
 	if allowed, ok := reply.(*contract.AddressAllowed); ok && allowed.Is {
 		return nil

@@ -103,7 +103,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 			return err
 		})
 		if err != nil {
-			e := *mcpbridge.AsDialError(err)
+			e := *dial.AsError(err)
 			e.Server = mcpbridge.Present // the handshake was answered
 			err = &e
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/internal/dial"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -47,7 +46,7 @@ func (s *session) onDialed(msg *dialed) {
 		s.endDial(nil)
 		return
 	case msg.err != nil:
-		e := mcpbridge.AsDialError(msg.err)
+		e := dial.AsError(msg.err)
 		s.fail(&actors.Fault{Class: e.Class, Dialing: true, Cause: e})
 	}
 	s.expireParked(time.Now()) // those that may not wait have not got this connection in time

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
@@ -88,7 +89,7 @@ func unavailable(e *mcpbridge.Error) *mcpbridge.Error {
 	if e.Class == mcpbridge.Cancelled {
 		return e
 	}
-	dial := mcpbridge.AsDialError(e)
+	dial := dial.AsError(e)
 	if dial.Class == mcpbridge.Invalid || dial.Class == mcpbridge.ServerError {
 		dial.Class = mcpbridge.Unavailable
 	}

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -136,7 +137,7 @@ func (at *endpoint) credentials(ctx context.Context, key messages.Key) (mcpbridg
 	case err == nil:
 		return c, nil
 	case ctx.Err() != nil:
-		return nil, mcpbridge.AsDialError(ctx.Err())
+		return nil, dial.AsError(ctx.Err())
 	}
 	return nil, wire.Unauthorized("no credentials: ", err, at.transport().Secrets())
 }

@@ -25,7 +25,7 @@ func (at *endpoint) forKey(ctx context.Context, req dial.Request) (*endpoint, er
 	config, err := at.configOf(ctx, req.Key)
 	switch {
 	case ctx.Err() != nil:
-		return nil, mcpbridge.AsDialError(ctx.Err())
+		return nil, dial.AsError(ctx.Err())
 	case err != nil:
 		return nil, explainPerKey(err, at.transport().Secrets())
 	}
@@ -137,7 +137,7 @@ func explainPerKey(err error, secrets []string) *mcpbridge.Error {
 	e := &mcpbridge.Error{Class: mcpbridge.Unavailable, Err: err}
 	switch {
 	case errors.As(err, &known) && known != nil:
-		*e = *mcpbridge.AsDialError(known)
+		*e = *dial.AsError(known)
 		e.Detail = redact.Clean(known.Detail, secrets...)
 	case errors.As(err, &panicked):
 		e.Class, e.Detail = mcpbridge.Internal, "no configuration for this key: "+redact.Clean(panicked.Brief(), secrets...)

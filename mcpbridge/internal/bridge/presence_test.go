@@ -98,7 +98,7 @@ func TestRefusedCredentialsAreNotSentAgain(t *testing.T) {
 	req := dial.Request{Key: messages.Key{Server: "s"}, Down: func(*mcpbridge.Error) {}}
 	dial := func() *mcpbridge.Error {
 		_, err := b.Dial(t.Context(), req)
-		e := mcpbridge.AsDialError(err)
+		e := dial.AsError(err)
 		require.Equal(t, mcpbridge.Unauthorized, e.Class)
 		if req.Refused != nil && errors.Is(err, req.Refused) {
 			return req.Refused

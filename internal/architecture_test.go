@@ -28,7 +28,6 @@ const module = "github.com/mcpactor/mcpactor/"
 var circles = map[string]int{
 	"actors/internal/admission": 8,
 	"actors/internal/catalogue": 3,
-	"actors/internal/contract":  2,
 	"actors/internal/session":   3,
 	"actors/registry":           16,
 	"cluster":                   6,

@@ -14,8 +14,9 @@ import (
 	"sync"
 	"weak"
 
-	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/guard"
 )
 
 var (

@@ -104,7 +104,7 @@ func (p *supervisor) dial(ctx context.Context, req dial.Request, at *address, wh
 		if how == dialHangs {
 			err := failure(mcpbridge.Unavailable, mcpbridge.Absent)
 			if ctx.Err() != nil && req.Resume == nil { // else nothing was sent that opens a session
-				err.Err = &dial.LeftOpen{Conn: &simOpening{p: p, of: w.newSession(p, key, at)}}
+				err = dial.LeaveOpen(*err, &simOpening{p: p, of: w.newSession(p, key, at)})
 			}
 			return nil, err
 		}

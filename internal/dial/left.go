@@ -1,8 +1,11 @@
 package dial
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
 var (
@@ -13,30 +16,28 @@ var (
 	ErrUnanswered = fmt.Errorf("%w in time, and may have opened a session", ErrOpening)
 )
 
-// LeftOpen is the underlying error of a dial that was cancelled while the server may still open a session, or that has opened
-// one that could not be ended.
-type LeftOpen struct {
-	Conn Conn
-	Err  error // the underlying error of the dial, or nil
+// leftOpen is the underlying error of a dial that has left a connection open.
+type leftOpen struct {
+	error
+	conn Conn
 }
 
-// Error returns the text of the underlying error.
-func (l *LeftOpen) Error() string {
-	if l.Err == nil {
-		return "the server may still have the session"
-	}
-	return l.Err.Error()
-}
+// Unwrap returns the underlying error that the dial would have otherwise.
+func (l *leftOpen) Unwrap() error { return l.error }
 
-// Unwrap returns the underlying error.
-func (l *LeftOpen) Unwrap() error { return l.Err }
+// LeaveOpen returns the error of a dial that failed with e and has left a connection open: it was cancelled while the server may
+// still open a session, or it has opened one that could not be ended.
+func LeaveOpen(e mcpbridge.Error, conn Conn) *mcpbridge.Error {
+	e.Err = &leftOpen{cmp.Or(e.Err, errors.New("the server may still have the session")), conn}
+	return &e
+}
 
 // LeftBy returns the connection that the dial that failed with err has left open, or nil. Only its Close may be called, which
 // ends the session: call it again if it fails, unless with [ErrUnanswered]. If nobody calls it, the session is ended only if
 // the server answers within the connect timeout.
 func LeftBy(err error) Conn {
-	if left, ok := errors.AsType[*LeftOpen](err); ok {
-		return left.Conn
+	if left, ok := errors.AsType[*leftOpen](err); ok {
+		return left.conn
 	}
 	return nil
 }

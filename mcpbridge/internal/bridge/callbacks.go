@@ -16,8 +16,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// callbacks is the [handler] of a session: it answers the callbacks of the SDK. It also gets the notifications that the SDK
-// drops.
+// callbacks answers the callbacks of the SDK for one session: the notifications and questions of its server. It also gets the
+// notifications that the SDK drops.
 type callbacks struct {
 	session *transport.Session
 	server  *mcpbridge.Server
@@ -26,8 +26,15 @@ type callbacks struct {
 	dialing atomic.Pointer[handshake] // nil once the session is open
 	uses    protocol
 
-	roots atomic.Pointer[messages.SetRoots]
+	roots atomic.Pointer[messages.SetRoots]    // or nil: then the server has to ask for them
 	level atomic.Pointer[messages.SetLogLevel] // that requests name, for protocol 2026-07-28; or nil
+}
+
+// protocol is what follows from the protocol of a session. Until the session is open, nothing does.
+type protocol struct {
+	isModern      bool // it is later than 2025-11-25
+	followsTasks  bool // the server may turn calls into tasks
+	carriesParams bool // the connection adds the parameters of an exchange to its request
 }
 
 // hear passes a notification to the owner.
@@ -51,7 +58,7 @@ func (c *callbacks) heardOnWire(method string, params json.RawMessage) {
 	}
 }
 
-// ask passes a question to the owner, and waits for the answer.
+// ask passes a question to the owner, and waits for the answer, which may be a [*messages.Refusal].
 func (c *callbacks) ask(ctx context.Context, req messages.Request) messages.Answer {
 	ex := wire.ExchangeOf(ctx)
 	if ex.IsOver() {
@@ -81,9 +88,6 @@ func (c *callbacks) verbatim(params mcp.Params) json.RawMessage {
 	return c.session.Questions.Kept(params)
 }
 
-// currentRoots returns the roots of the session, or nil.
-func (c *callbacks) currentRoots() *messages.SetRoots { return c.roots.Load() }
-
 // logLevel returns the log level that requests name, or nothing.
 func (c *callbacks) logLevel() string {
 	if op := c.level.Load(); op != nil {
@@ -91,9 +95,3 @@ func (c *callbacks) logLevel() string {
 	}
 	return ""
 }
-
-// handshake returns the handshake of the session, or nil if the session is open.
-func (c *callbacks) handshake() *handshake { return c.dialing.Load() }
-
-// protocol returns what follows from the protocol of the session. Until the session is open, nothing does.
-func (c *callbacks) protocol() protocol { return c.uses }

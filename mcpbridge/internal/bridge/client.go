@@ -19,62 +19,18 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// handler handles the notifications and requests of the server of one session.
-type handler interface {
-	// hear handles a notification.
-	hear(messages.Notification)
-	// ask returns the answer to a question of the server, which may be a [*messages.Refusal].
-	ask(context.Context, messages.Request) messages.Answer
-	// origin returns the exchange that a question of the server belongs to, or nil if that is not known.
-	origin(mcp.Params) *wire.Exchange
-	// logOf returns the operation that a log message belongs to, or nothing if that is not known.
-	logOf(*mcp.LoggingMessageParams) messages.OperationRef
-	// verbatim returns the parameters of a question or a notification as the server has sent them, or nil.
-	verbatim(mcp.Params) json.RawMessage
-	// currentRoots returns the roots of the session, or nil if the server has to ask for them.
-	currentRoots() *messages.SetRoots
-	// logLevel returns the log level that requests name, or nothing.
-	logLevel() string
-	// handshake returns the handshake of the session, or nil if that is over.
-	handshake() *handshake
-	// protocol returns what follows from the protocol of the session.
-	protocol() protocol
-}
-
-// protocol is what follows from the protocol of a session.
-type protocol struct {
-	isModern      bool // it is later than 2025-11-25
-	followsTasks  bool // the server may turn calls into tasks
-	carriesParams bool // the connection adds the parameters of an exchange to its request
-}
-
-// handlerOf returns the handler of the session that ctx belongs to. The SDK calls its handlers with the
+// callbacksOf returns the callbacks of the session that ctx belongs to. The SDK calls its handlers with the
 // values of the context that the session was connected with.
-func handlerOf(ctx context.Context) handler {
-	if h, ok := wire.ExchangeOf(ctx).Owner.(handler); ok {
-		return h
+func callbacksOf(ctx context.Context) *callbacks {
+	if c, ok := wire.ExchangeOf(ctx).Owner.(*callbacks); ok {
+		return c
 	}
-	return nobody{}
-}
-
-// nobody is the handler of no session.
-type nobody struct{}
-
-func (nobody) hear(messages.Notification)                                 {}
-func (nobody) logOf(*mcp.LoggingMessageParams) (of messages.OperationRef) { return of }
-func (nobody) origin(mcp.Params) *wire.Exchange                           { return nil }
-func (nobody) verbatim(mcp.Params) json.RawMessage                        { return nil }
-func (nobody) currentRoots() *messages.SetRoots                           { return nil }
-func (nobody) logLevel() string                                           { return "" }
-func (nobody) handshake() *handshake                                      { return nil }
-func (nobody) protocol() (none protocol)                                  { return none }
-
-func (nobody) ask(context.Context, messages.Request) messages.Answer {
-	return &messages.Refusal{Reason: "nobody is there who could answer"}
+	return &callbacks{session: &transport.Session{Cut: ctx}, server: new(mcpbridge.Server)} // of no session
 }
 
 // sdkClient is the client of the SDK for many sessions. Its handlers find their session in the context.
@@ -99,27 +55,27 @@ func newClient(info *mcp.Implementation, capabilities *mcp.ClientCapabilities, l
 		Capabilities: capabilities,
 		Logger:       slog.New(log),
 		ToolListChangedHandler: func(ctx context.Context, _ *mcp.ToolListChangedRequest) {
-			handlerOf(ctx).hear(&messages.ToolsChanged{})
+			callbacksOf(ctx).hear(&messages.ToolsChanged{})
 		},
 		PromptListChangedHandler: func(ctx context.Context, _ *mcp.PromptListChangedRequest) {
-			handlerOf(ctx).hear(&messages.PromptsChanged{})
+			callbacksOf(ctx).hear(&messages.PromptsChanged{})
 		},
 		ResourceListChangedHandler: func(ctx context.Context, _ *mcp.ResourceListChangedRequest) {
-			handlerOf(ctx).hear(&messages.ResourcesChanged{})
+			callbacksOf(ctx).hear(&messages.ResourcesChanged{})
 		},
 		ResourceUpdatedHandler: func(ctx context.Context, req *mcp.ResourceUpdatedNotificationRequest) {
-			raw := handlerOf(ctx).verbatim(req.Params)
-			handlerOf(ctx).hear(&messages.ResourceUpdated{URI: req.Params.URI, Meta: req.Params.Meta, Verbatim: raw})
+			raw := callbacksOf(ctx).verbatim(req.Params)
+			callbacksOf(ctx).hear(&messages.ResourceUpdated{URI: req.Params.URI, Meta: req.Params.Meta, Verbatim: raw})
 		},
 		LoggingMessageHandler: func(ctx context.Context, req *mcp.LoggingMessageRequest) {
-			of, raw := handlerOf(ctx).logOf(req.Params), handlerOf(ctx).verbatim(req.Params)
-			handlerOf(ctx).hear(&messages.ServerLog{
+			of, raw := callbacksOf(ctx).logOf(req.Params), callbacksOf(ctx).verbatim(req.Params)
+			callbacksOf(ctx).hear(&messages.ServerLog{
 				Level: string(req.Params.Level), Logger: req.Params.Logger, Data: req.Params.Data, Operation: of, Meta: req.Params.Meta, Verbatim: raw,
 			})
 		},
 		ElicitationCompleteHandler: func(ctx context.Context, req *mcp.ElicitationCompleteNotificationRequest) {
-			raw := handlerOf(ctx).verbatim(req.Params)
-			handlerOf(ctx).hear(&messages.ElicitationCompleted{ElicitationID: req.Params.ElicitationID, Meta: req.Params.Meta, Verbatim: raw})
+			raw := callbacksOf(ctx).verbatim(req.Params)
+			callbacksOf(ctx).hear(&messages.ElicitationCompleted{ElicitationID: req.Params.ElicitationID, Meta: req.Params.Meta, Verbatim: raw})
 		},
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // see answerInputRequests
 	}
@@ -194,7 +150,7 @@ func sample(ctx context.Context, req *mcp.CreateMessageWithToolsRequest) (*mcp.C
 
 // listRoots returns the roots of the session, or passes the question on.
 func listRoots(ctx context.Context) (mcp.Result, error) {
-	if set := handlerOf(ctx).currentRoots(); set != nil {
+	if set := callbacksOf(ctx).roots.Load(); set != nil {
 		return &mcp.ListRootsResult{Roots: append([]*mcp.Root{}, set.Roots...)}, nil
 	}
 	answer, err := askFor[*messages.Roots](ctx, &messages.ListRoots{})
@@ -207,7 +163,7 @@ func listRoots(ctx context.Context) (mcp.Result, error) {
 // askFor passes on a question, and waits for an answer of its type.
 func askFor[A messages.Answer](ctx context.Context, req messages.Request) (answer A, err error) {
 	reason := "the answer is of another kind"
-	switch got := handlerOf(ctx).ask(ctx, req).(type) {
+	switch got := callbacksOf(ctx).ask(ctx, req).(type) {
 	case A:
 		return got, nil
 	case *messages.Refusal:
@@ -256,7 +212,7 @@ func receiving(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		}()
 		if rpc.IsQuestion(method) {
-			if ex := handlerOf(ctx).origin(req.GetParams()); ex != nil {
+			if ex := callbacksOf(ctx).origin(req.GetParams()); ex != nil {
 				ctx = wire.InExchange(ctx, ex)
 			}
 		}
@@ -269,7 +225,7 @@ func receiving(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		}
 		if rpc.IsQuestion(method) {
-			if raw := handlerOf(ctx).verbatim(req.GetParams()); raw != nil {
+			if raw := callbacksOf(ctx).verbatim(req.GetParams()); raw != nil {
 				return passOn(ctx, req.GetParams(), raw)
 			}
 		}
@@ -282,9 +238,9 @@ func receiving(next mcp.MethodHandler) mcp.MethodHandler {
 // encode and decode them several times.
 func sending(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		ex, h, wanted := wire.ExchangeOf(ctx), handlerOf(ctx), results.Knows(method)
+		ex, c, wanted := wire.ExchangeOf(ctx), callbacksOf(ctx), results.Knows(method)
 		ex.Begin(wanted)
-		if level := h.logLevel(); level != "" && req.GetParams() != nil {
+		if level := c.logLevel(); level != "" && req.GetParams() != nil {
 			setMeta(req.GetParams(), mcp.MetaKeyLogLevel, level)
 		}
 		if trace := messages.TraceOf(ctx); trace.Parent != "" && req.GetParams() != nil {
@@ -294,14 +250,14 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		case rpc.MethodInitialize:
 			return initialize(ctx, next, req)
 		case rpc.MethodDiscover:
-			return discover(ctx, h, next, req)
+			return discover(ctx, c, next, req)
 		}
 		if ex.ProgressToken != "" {
 			if params, ok := req.GetParams().(mcp.RequestParams); ok {
 				params.SetProgressToken(ex.ProgressToken)
 			}
 		}
-		if extra := extraOf(ex.Operation, method); len(extra) > 0 && req.GetParams() != nil && !h.protocol().isModern {
+		if extra := extraOf(ex.Operation, method); len(extra) > 0 && req.GetParams() != nil && !c.uses.isModern {
 			params, err := withFields(req.GetParams(), extra)
 			if err != nil {
 				return nil, err
@@ -311,7 +267,7 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		if params := withEmptyCursor(req.GetParams(), method); params != nil {
 			req = withParams{req, params}
 		}
-		if wanted && req.GetParams() != nil && h.protocol().carriesParams {
+		if wanted && req.GetParams() != nil && c.uses.carriesParams {
 			params, err := rpc.EncodeParams(req.GetParams())
 			if err != nil {
 				return nil, err
@@ -324,10 +280,10 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		if raw == nil {
 			return result, err
 		}
-		if task := taskIn(raw, method, h.protocol().followsTasks); task != nil {
+		if task := taskIn(raw, method, c.uses.followsTasks); task != nil {
 			return nil, task
 		}
-		if err := results.Check(method, raw, h.protocol().isModern); err != nil {
+		if err := results.Check(method, raw, c.uses.isModern); err != nil {
 			return nil, &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: redact.Clean(err.Error()), Err: err}
 		}
 		return decoded(ex, method, raw, isVerbatim(ex.Operation, method))
@@ -335,8 +291,8 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 // discover sends server/discover. It is no part of sending, where its function would make each request allocate.
-func discover(ctx context.Context, h handler, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
-	return h.handshake().discover(ctx, func(ctx context.Context) (mcp.Result, error) {
+func discover(ctx context.Context, c *callbacks, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
+	return c.dialing.Load().discover(ctx, func(ctx context.Context) (mcp.Result, error) {
 		result, _, err := introduction(ctx, next, rpc.MethodDiscover, req)
 		return result, err
 	})
@@ -345,7 +301,7 @@ func discover(ctx context.Context, h handler, next mcp.MethodHandler, req mcp.Re
 // initialize sends initialize with the further parameters that the configuration has, and keeps the result as it came if the
 // configuration says so.
 func initialize(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
-	ex, shaking := wire.ExchangeOf(ctx), handlerOf(ctx).handshake()
+	ex, shaking := wire.ExchangeOf(ctx), callbacksOf(ctx).dialing.Load()
 	further, keep := shaking.introduction()
 	if len(further) > 0 {
 		params, err := rpc.EncodeParams(req.GetParams())

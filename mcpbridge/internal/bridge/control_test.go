@@ -413,7 +413,6 @@ func TestServerThatRefusesDiscoveryForTheMomentIsInitialized(t *testing.T) {
 // H-A5: the annotations are discarded.
 func TestHintsAreUnlearnedWhenAChangeMayHaveBeenMissed(t *testing.T) {
 	c := &conn{}
-	c.callbacks.owner.set(dial.Request{})
 	c.callbacks.hints.set([]*mcp.Tool{{Name: "t", Annotations: &mcp.ToolAnnotations{IdempotentHint: true}}}, c.callbacks.hints.changed())
 	c.Missed(&mcp.NotificationSubscriptions{ToolsListChanged: true})
 	safe, known := c.Hint("t")

@@ -103,8 +103,7 @@ func (o *opener) shakeHands(ctx context.Context, at *endpoint, req attempt) (c *
 	left := c.discard()
 	timedOut := errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(left, dial.ErrOpening) // nobody has cancelled it
 	if left != nil && !timedOut {
-		failed := *e // which may be shared
-		failed.Err, e = &dial.LeftOpen{Conn: c, Err: e.Err}, &failed
+		e = dial.LeaveOpen(*e, c)
 	}
 	return nil, again, e
 }

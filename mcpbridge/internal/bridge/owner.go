@@ -35,28 +35,36 @@ func (o *owner) set(req dial.Request) {
 	o.functions.Store(&functions{req.Down, req.Admit, req.Heard, req.Ask})
 }
 
+// current returns the functions of the owner.
+func (o *owner) current() functions {
+	if f := o.functions.Load(); f != nil {
+		return *f
+	}
+	return functions{}
+}
+
 // down tells the owner that the session has ended by itself.
 func (o *owner) down(e *mcpbridge.Error) {
-	if down := o.functions.Load().down; down != nil {
+	if down := o.current().down; down != nil {
 		down(e)
 	}
 }
 
 // listens reports whether the owner wants notifications.
-func (o *owner) listens() bool { return o.functions.Load().heard != nil }
+func (o *owner) listens() bool { return o.current().heard != nil }
 
 // hear passes a notification to the owner.
 func (o *owner) hear(n messages.Notification, of messages.Operation) {
-	if heard := o.functions.Load().heard; heard != nil {
+	if heard := o.current().heard; heard != nil {
 		heard(n, of)
 	}
 }
 
 // ask passes a question to the owner, and waits for the answer.
 func (o *owner) ask(ctx context.Context, req messages.Request, of messages.Operation) messages.Answer {
-	ask := o.functions.Load().ask
+	ask := o.current().ask
 	if ask == nil {
-		return nobody{}.ask(ctx, req)
+		return &messages.Refusal{Reason: "nobody is there who could answer"}
 	}
 	if o.asked.Add(1) > maxAsked {
 		o.asked.Add(-1)
@@ -68,7 +76,7 @@ func (o *owner) ask(ctx context.Context, req messages.Request, of messages.Opera
 
 // permit waits for a permit to open a control.
 func (o *owner) permit(ctx context.Context) (permit, error) {
-	admit := o.functions.Load().admit
+	admit := o.current().admit
 	if admit == nil {
 		return freePermit, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -16,7 +17,7 @@ import (
 type Config struct {
 	Name     string             // the id of the PID; empty: it gets one
 	Servers  []mcpbridge.Server // whose limits take the place of those below
-	Dialer   mcpbridge.Dialer   // opens connections
+	Dialer   dial.Dialer        // opens connections
 	Strategy Strategy           // decides about sessions that have failed
 	Logger   *relay.Logger      // which never blocks
 	Events   *relay.Relay[any]  // to the EventStream

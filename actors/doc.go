@@ -142,9 +142,8 @@
 //     a map with locks that nobody holds for long.
 //   - The metrics of Proto.Actor, if the user has switched them on, are recorded by the engine as it
 //     handles a message. An instrument of OpenTelemetry must not block.
-//   - Config.Tenant, the strategy and its deciders are called by the registry, and mcpbridge.Conn.Hint,
-//     Info and Resume of a connection that the user has wrapped by the session. They are policies
-//     without I/O, and must not block. A panic of one is contained.
+//   - Config.Tenant, the strategy and its deciders are called by the registry. They are policies without I/O, and must
+//     not block. A panic of one is contained.
 //
 // # What is bounded
 //

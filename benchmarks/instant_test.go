@@ -3,6 +3,7 @@ package benchmarks
 import (
 	"context"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -11,7 +12,7 @@ import (
 // through the actors.
 type instantDialer struct{}
 
-func (instantDialer) Dial(context.Context, mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (instantDialer) Dial(context.Context, dial.Request) (dial.Conn, error) {
 	return instantConn{}, nil
 }
 
@@ -31,7 +32,7 @@ func (instantConn) Do(context.Context, messages.Operation) (messages.Result, err
 }
 
 func (instantConn) Hint(string) (safe, known bool) { return false, false }
-func (instantConn) Info() mcpbridge.Info           { return mcpbridge.Info{} }
+func (instantConn) Info() dial.Info                { return dial.Info{} }
 func (instantConn) Resume() *mcpbridge.Resume      { return nil }
 func (instantConn) Close(context.Context) error    { return nil }
 func (instantConn) Detach(context.Context) error   { return nil }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
@@ -17,7 +18,7 @@ type route struct {
 	// open opens a session for a baseline.
 	open func(context.Context) (session, error)
 	// dialer replaces the supervisor's own; nil does not.
-	dialer mcpbridge.Dialer
+	dialer dial.Dialer
 }
 
 func routes() []route {

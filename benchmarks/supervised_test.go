@@ -8,6 +8,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -33,7 +34,7 @@ func supervise(r route, cfg supervisor.Config) (*supervised, error) {
 	r.server.Name = serverName
 	cfg.Servers = []mcpbridge.Server{r.server}
 	if r.dialer != nil {
-		cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer { return r.dialer }
+		cfg = dial.Replace(cfg, r.dialer)
 	}
 	system := actor.NewActorSystem(noLog)
 	sup, err := supervisor.Start(system, cfg)

@@ -17,7 +17,6 @@ import (
 	"github.com/mcpactor/mcpactor/cluster/internal/lease"
 	"github.com/mcpactor/mcpactor/cluster/internal/node"
 	"github.com/mcpactor/mcpactor/internal/clusterapi"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -229,19 +228,11 @@ func (c *Config) setAddresses() error {
 func (m *Member) supervisorConfig(placement *node.Placement) supervisor.Config {
 	cfg := m.cfg.Supervisor
 	cfg.Name = m.cfg.Member
-	wrap, shared := cfg.WrapDialer, cfg.Store
+	shared := cfg.Store
 	if shared != nil {
 		shared, cfg.Store = clusterapi.LimitStore(shared), m.lease.Store(shared, placement.Has)
 	}
-	cfg.WrapDialer = func(d mcpbridge.Dialer) mcpbridge.Dialer {
-		if wrap != nil {
-			if d = wrap(d); d == nil {
-				return nil
-			}
-		}
-		return m.lease.Dialer(d, shared)
-	}
-	return cfg
+	return clusterapi.WrapDialer(cfg, func(d clusterapi.Dialer) clusterapi.Dialer { return m.lease.Dialer(d, shared) })
 }
 
 // nodeConfig returns the configuration of the node.

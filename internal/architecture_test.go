@@ -77,14 +77,17 @@ var imports = []struct{ of, may string }{
 	{"messages", "internal/caller"},
 	{"internal/tracecontext", "messages"},
 	{"internal/results", "messages internal/exact internal/guard internal/wellformed"},
-	{"internal/tasks", "messages"},
+	{"internal/recordkey internal/tasks", "messages"},
 
 	// The bridge knows nothing of actors, and its contract nothing of the rooms below it.
-	{"mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/identity", ""},
-	{"mcpbridge", "messages internal/guard internal/loopback internal/oauthresource internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/identity"},
+	{"internal/identity", "internal/guard"},
+	{"mcpbridge/internal/challenge mcpbridge/internal/header", ""},
+	{"mcpbridge/internal/rpc", "internal/wellformed"},
+	{"mcpbridge", "messages internal/guard internal/identity internal/loopback internal/oauthresource internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/rpc"},
+	{"internal/listclass", "mcpbridge messages internal/guard internal/identity"},
+	{"internal/dial", "mcpbridge messages"},
 	{"mcpbridge/internal/redact", "mcpbridge internal/guard internal/visible"},
 	{"mcpbridge/internal/stderr", "messages internal/guard internal/relay"},
-	{"mcpbridge/internal/rpc", "internal/wellformed"},
 	{"mcpbridge/internal/wire", "mcpbridge messages internal/caller internal/guard mcpbridge/internal/redact mcpbridge/internal/rpc"},
 	{"mcpbridge/internal/doubt", "mcpbridge mcpbridge/internal/rpc mcpbridge/internal/wire"},
 	{"mcpbridge/internal/transport", "mcpbridge internal/guard mcpbridge/internal/redact mcpbridge/internal/stderr mcpbridge/internal/wire"},
@@ -94,11 +97,11 @@ var imports = []struct{ of, may string }{
 	{"mcpbridge/internal/memory", "mcpbridge internal/guard mcpbridge/internal/tap mcpbridge/internal/transport"},
 	{"mcpbridge/internal/stdio", "mcpbridge mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/stderr mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/sse", "mcpbridge mcpbridge/internal/outbound mcpbridge/internal/rpc mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
-	{"mcpbridge/internal/streamable", "mcpbridge internal/tasks mcpbridge/internal/outbound mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/transport mcpbridge/internal/wire"},
+	{"mcpbridge/internal/streamable", "mcpbridge internal/dial internal/tasks mcpbridge/internal/outbound mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/bridgetest", "mcpbridge/internal/rpc"},
-	{"mcpbridge/internal/bridge", "mcpbridge messages internal/guard internal/results internal/schemas internal/tasks mcpbridge/internal/doubt mcpbridge/internal/identity mcpbridge/internal/memory mcpbridge/internal/redact " +
+	{"mcpbridge/internal/bridge", "mcpbridge messages internal/dial internal/guard internal/identity internal/recordkey internal/results internal/schemas internal/tasks mcpbridge/internal/doubt mcpbridge/internal/memory mcpbridge/internal/redact " +
 		"mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/stderr mcpbridge/internal/stdio mcpbridge/internal/streamable mcpbridge/internal/transport mcpbridge/internal/wire"},
-	{"mcpbridge/dialer", "mcpbridge mcpbridge/internal/bridge"},
+	{"mcpbridge/dialer", "mcpbridge internal/dial mcpbridge/internal/bridge"},
 
 	// A store is the choice of the program.
 	{"internal/storelimit", "mcpbridge messages internal/guard"},
@@ -107,20 +110,20 @@ var imports = []struct{ of, may string }{
 
 	// The actors communicate by messages: a session knows nothing of the registry, which spawns it.
 	{"internal/protocol", "mcpbridge messages internal/caller internal/relay"},
-	{"actors", "mcpbridge messages internal/relay"},
+	{"actors", "mcpbridge messages internal/dial internal/relay"},
 	{"actors/internal/alarm actors/internal/callctx actors/internal/mailbox actors/internal/ring", ""},
-	{"actors/internal/contract", "actors mcpbridge messages internal/caller internal/dispatch internal/guard internal/protocol internal/relay internal/tasks " +
+	{"actors/internal/contract", "actors mcpbridge messages internal/caller internal/dial internal/dispatch internal/guard internal/protocol internal/recordkey internal/relay internal/tasks " +
 		"actors/internal/callctx actors/internal/mailbox actors/internal/ring"},
-	{"actors/internal/admission", "mcpbridge messages actors/internal/alarm actors/internal/ring"}, // it decides, and sends nothing
-	{"actors/internal/catalogue", "mcpbridge messages internal/results actors/internal/ring"},      // as well
+	{"actors/internal/admission", "mcpbridge messages actors/internal/alarm actors/internal/ring"},                                  // it decides, and sends nothing
+	{"actors/internal/catalogue", "mcpbridge messages internal/listclass internal/recordkey internal/results actors/internal/ring"}, // as well
 	{"actors/internal/faults", "actors mcpbridge messages actors/internal/admission"},
-	{"actors/internal/table", "mcpbridge messages internal/nearest internal/protocol actors/internal/admission actors/internal/alarm " +
+	{"actors/internal/table", "mcpbridge messages internal/dial internal/nearest internal/protocol actors/internal/admission actors/internal/alarm " +
 		"actors/internal/catalogue actors/internal/contract actors/internal/faults actors/internal/mailbox"},
 	{"actors/internal/questions", "messages internal/protocol internal/relay actors/internal/contract actors/internal/mailbox actors/internal/ring"},
-	{"actors/internal/connections", "mcpbridge"},
+	{"actors/internal/connections", "mcpbridge internal/dial"},
 	{"actors/internal/owed", "messages internal/tasks actors/internal/contract"},
 	{"actors/internal/subscribers", "mcpbridge messages internal/relay actors/internal/contract"},
-	{"actors/internal/session", "actors mcpbridge messages internal/relay internal/tasks actors/internal/alarm actors/internal/callctx actors/internal/connections actors/internal/contract " +
+	{"actors/internal/session", "actors mcpbridge messages internal/dial internal/relay internal/tasks actors/internal/alarm actors/internal/callctx actors/internal/connections actors/internal/contract " +
 		"actors/internal/mailbox actors/internal/owed actors/internal/questions actors/internal/subscribers"},
 	{"actors/internal/cleanup", "actors mcpbridge actors/internal/alarm actors/internal/contract actors/internal/mailbox"},
 	{"actors/internal/pace", "actors/internal/alarm"},
@@ -148,15 +151,15 @@ var imports = []struct{ of, may string }{
 		"actors/internal/admission actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
 		"actors/internal/calls actors/internal/closer actors/internal/closing actors/internal/dialing actors/internal/inspection actors/internal/interception actors/internal/jobs actors/internal/lists actors/internal/member actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/servers actors/internal/sessions actors/internal/table"},
 
-	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/caller internal/protocol internal/relay internal/schemas internal/storelimit"},
+	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/caller internal/dial internal/protocol internal/relay internal/schemas internal/storelimit"},
 	{"supervisor/debug supervisor/health", "messages supervisor internal/visible"},
-	{"supervisor/telemetry", "actors mcpbridge messages supervisor internal/caller internal/tasks internal/tracecontext"},
-	{"internal/clusterapi", "messages internal/caller internal/dispatch internal/door internal/entry internal/freeport internal/guard " +
+	{"supervisor/telemetry", "actors mcpbridge messages supervisor internal/caller internal/dial internal/tasks internal/tracecontext"},
+	{"internal/clusterapi", "messages internal/caller internal/dial internal/dispatch internal/door internal/entry internal/freeport internal/guard internal/recordkey " +
 		"internal/protocol internal/relay internal/results internal/storelimit internal/tracecontext"}, // the module cluster has the rest
-	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/caller internal/exact internal/guard internal/nearest internal/relay internal/schemas internal/storelimit internal/tracecontext internal/visible"},
+	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/caller internal/exact internal/guard internal/nearest internal/recordkey internal/relay internal/schemas internal/storelimit internal/tracecontext internal/visible"},
 	{"config", "mcpbridge messages supervisor toolset internal/loopback internal/nearest internal/wellformed"},
 
-	{"internal/gateway", "mcpbridge messages resume supervisor toolset internal/caller internal/mcpserver internal/results"},
+	{"internal/gateway", "mcpbridge messages resume supervisor toolset internal/caller internal/identity internal/listclass internal/mcpserver internal/recordkey internal/results"},
 
 	// The rooms of the command mcpactor.
 	{"cmd/internal/cli", "supervisor supervisor/debug supervisor/health"},

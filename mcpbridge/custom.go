@@ -3,29 +3,15 @@ package mcpbridge
 import (
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 )
 
 // methodName matches the names that a method or a notification can have.
 var methodName = regexp.MustCompile(`^[A-Za-z0-9_$][A-Za-z0-9._/$:-]{0,127}$`)
-
-// notifications are the notifications of MCP that servers send.
-var notifications = []string{
-	"notifications/cancelled", "notifications/elicitation/complete", "notifications/message", "notifications/progress",
-	"notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/resources/updated",
-	"notifications/subscriptions/acknowledged", "notifications/tasks/status", "notifications/tools/list_changed",
-}
-
-// anyNotification stands for all notifications beyond MCP.
-const anyNotification = "*"
-
-// passesOn reports whether a list of notifications includes one beyond MCP.
-func passesOn(list []string, method string) bool {
-	return slices.Contains(list, method) || slices.Contains(list, anyNotification) && !slices.Contains(notifications, method)
-}
 
 // anyParams and anyResult are types with which a method can be registered.
 type (
@@ -51,10 +37,10 @@ func checkCustom(methods, notes []string) error {
 	}
 	for i, name := range notes {
 		switch {
-		case name == anyNotification:
+		case name == rpc.AnyNotification:
 		case !methodName.MatchString(name):
 			return fmt.Errorf("customNotifications[%d]: %q is not a notification: use letters, digits and ._/$:-", i, name)
-		case slices.Contains(notifications, name):
+		case rpc.IsNotificationOfMCP(name):
 			return fmt.Errorf("customNotifications[%d]: %q is a notification of MCP, which has a message of its own", i, name)
 		}
 	}

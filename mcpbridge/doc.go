@@ -1,8 +1,7 @@
-// Package mcpbridge is the contract of the bridge, the only part of this module that speaks
-// MCP: how a server is configured, how a session with it is opened and used, and what an
-// error means. Package [github.com/mcpactor/mcpactor/mcpbridge/dialer] makes the [Bridge]
-// that implements this contract, over stdio, streamable HTTP, HTTP+SSE or in memory.
-// Neither package knows about actors. In this package, a session is an MCP session.
+// Package mcpbridge is what programs need to know of the bridge, the only part of this module that speaks
+// MCP: how a server is configured, what authorizes its requests, what a store keeps of its sessions, and what an
+// error means. The bridge itself is in mcpbridge/internal. It opens and uses sessions over stdio, streamable HTTP, HTTP+SSE or
+// in memory, and knows nothing of actors. In this package, a session is an MCP session.
 //
 // # What an error means
 //
@@ -18,7 +17,7 @@
 // request, or the closing brace of the message was never written.
 //
 // Requests have ids of ten digits, which fit in 32 bits, and which no other connection of this
-// process uses. A response with the id of another connection is dropped and counted: see [Bridge].
+// process uses. A response with the id of another connection is dropped and counted.
 // Over streamable HTTP a response counts only in the answer to its own POST. If that was a 202 or broke
 // off, the response may come on any stream of the session.
 //
@@ -86,7 +85,7 @@
 //
 // An operation that a front has answered returns at once ([Unheard]); after a page with 404 or 410 it returns with the
 // verdict. If it is safe to run twice, it can be repeated. While a session is unheard, operations are withheld: they are
-// not sent, see [Error]. As long as somebody waits until the session is heard again, see [Conn], the checks are repeated
+// not sent, see [Error]. As long as somebody waits until the session is heard again, the checks are repeated
 // after 100 ms, and then less often, down to once a second. After 2 s a control is opened as well: some servers refuse an
 // unknown session with a 503.
 //

@@ -3,7 +3,6 @@ package mcpbridge
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/mcpactor/mcpactor/internal/guard"
@@ -77,20 +76,13 @@ const (
 	// session.
 	Broken
 	// Unheard: something in front of the server has answered in its place. The session can be
-	// used when the server is heard again: see [Conn]. Then an operation that is safe to run twice
+	// used when the server is heard again. Then an operation that is safe to run twice
 	// can be repeated.
 	Unheard
 )
 
 // HasEnded reports whether the session can no longer be used.
 func (f Fate) HasEnded() bool { return f == Gone || f == Broken }
-
-var (
-	// ErrOpening is in the error of closing [Error.Left] if the server may open a session, but has not answered initialize.
-	ErrOpening = errors.New("the server has not answered initialize")
-	// ErrUnanswered is an [ErrOpening] that stays: the answer is no longer awaited. To close again is futile.
-	ErrUnanswered = fmt.Errorf("%w in time, and may have opened a session", ErrOpening)
-)
 
 // Error says what went wrong, and what that means for the call and its session.
 // Its text contains no session ids, headers, arguments or control characters, and may
@@ -115,11 +107,6 @@ type Error struct {
 	RetryAfter time.Duration
 	// Server is what a failed dial has shown about the server. It has no meaning in other errors.
 	Server Presence
-	// Left is set if a dial was cancelled while the server may still open a session, or if a dial has opened one that could
-	// not be ended. Only its Close may be called, which ends that session: call it again if it fails, unless with
-	// [ErrUnanswered]. If nobody calls it, the session is ended only if the server answers within the connect timeout.
-	// Left is nil in other errors.
-	Left Conn
 	// Err is the underlying error, or nil. Its text may contain secrets.
 	Err error
 
@@ -194,18 +181,4 @@ func AsError(err error) *Error {
 		return &Error{Class: Cancelled, Sent: true, Err: err}
 	}
 	return &Error{Class: Lost, Session: Broken, Sent: true, Detail: visible.Detail(err.Error()), Err: err}
-}
-
-// AsDialError is [AsError] for the error of a dial. Before there is a session, nothing can
-// be lost or expire: these classes become [Unavailable].
-func AsDialError(err error) *Error {
-	dial := *AsError(err)
-	dial.Session = Alive
-	switch dial.Class {
-	case Cancelled, Deadline:
-		return &Error{Class: Unavailable, Detail: "timed out while connecting", Err: err}
-	case Lost, NotSent, Expired:
-		dial.Class = Unavailable
-	}
-	return &dial
 }

@@ -15,11 +15,10 @@ func TestWordsForTheCallerSurviveWrapping(t *testing.T) {
 		err  *Error
 		want string
 	}{
-		"itself":            {died, "the process exited: out of memory"},
-		"in another":        {&Error{Detail: "set-up: the process exited", Err: died}, "set-up: the process exited: out of memory"},
-		"deeper":            {&Error{Detail: "x", Err: fmt.Errorf("a: %w", &Error{Err: died})}, "x: out of memory"},
-		"as a dial's error": {AsDialError(died), "the process exited: out of memory"},
-		"none":              {&Error{Detail: "x", Err: fmt.Errorf("y")}, "x"},
+		"itself":     {died, "the process exited: out of memory"},
+		"in another": {&Error{Detail: "set-up: the process exited", Err: died}, "set-up: the process exited: out of memory"},
+		"deeper":     {&Error{Detail: "x", Err: fmt.Errorf("a: %w", &Error{Err: died})}, "x: out of memory"},
+		"none":       {&Error{Detail: "x", Err: fmt.Errorf("y")}, "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, test.want, test.err.ForCaller())
@@ -32,7 +31,7 @@ func TestWordsForTheCallerSurviveWrapping(t *testing.T) {
 func TestNilErrorIsNamed(t *testing.T) {
 	var none *Error
 	for _, err := range []error{none, fmt.Errorf("wrapped: %w", error(none))} {
-		require.Contains(t, AsDialError(err).Error(), "a nil *mcpbridge.Error was returned as an error")
+		require.Contains(t, AsError(err).Error(), "a nil *mcpbridge.Error was returned as an error")
 		require.Equal(t, Internal, AsError(err).Class)
 	}
 }

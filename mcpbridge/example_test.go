@@ -15,8 +15,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/mcpbridge/dialer"
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
 )
 
 // Each scope has the token of its user, which has expired and is renewed within the
@@ -31,24 +31,17 @@ func ExampleBearer() {
 		}
 		return vault.Token(ctx, key.Scope)
 	})
-	bridge := dialer.New([]mcpbridge.Server{{Name: "mail", URL: server.URL, Auth: auth}}, nil, nil)
-	defer bridge.Close()
+	sup, err := supervisor.Start(nil, supervisor.Config{Servers: []supervisor.Server{{Name: "mail", URL: server.URL, Auth: auth}}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer sup.Stop(context.Background())
 	for _, user := range []string{"alice", "bob"} {
-		conn, err := bridge.Dial(context.Background(), mcpbridge.DialRequest{
-			Key:  messages.Key{Server: "mail", Scope: user},
-			Down: func(*mcpbridge.Error) {},
-		})
+		result, err := sup.Client().CallTool(context.Background(), "mail", user, &mcp.CallToolParams{Name: "whoami"})
 		if err != nil {
 			log.Fatal(err)
 		}
-		result, err := conn.Do(context.Background(), &messages.CallTool{Params: &mcp.CallToolParams{Name: "whoami"}})
-		if err != nil {
-			log.Fatal(err)
-		}
-		fmt.Println(result.(*messages.ToolResult).Result.Content[0].(*mcp.TextContent).Text)
-		if err := conn.Close(context.Background()); err != nil {
-			log.Fatal(err)
-		}
+		fmt.Println(result.Result.Content[0].(*mcp.TextContent).Text)
 	}
 	// Output:
 	// Bearer alice-2

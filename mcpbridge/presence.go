@@ -1,13 +1,12 @@
 package mcpbridge
 
-import "github.com/mcpactor/mcpactor/mcpbridge/internal/identity"
+import "github.com/mcpactor/mcpactor/internal/identity"
 
 // Presence is what a failed dial has shown about the server: whether the server is down, or the failure concerns only the
 // key.
 type Presence uint8
 
-// The presences of a server. The zero value is what a [Dialer] of your own returns
-// for a server that cannot be reached.
+// The presences of a server. The zero value is that of a server that cannot be reached.
 const (
 	// Absent: there was no answer, or a 502, 503 or 504. The dials of other keys would fail
 	// as well.

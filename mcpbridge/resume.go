@@ -7,8 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -30,7 +28,7 @@ type Resume struct {
 	Identity string `json:"identity,omitempty"`
 	// Cookies are those that the server has set, in the form of a Cookie header.
 	Cookies string `json:"cookies,omitempty"`
-	// Declared says which capabilities were declared when the session was opened: see [Declared].
+	// Declared identifies the capabilities that were declared when the session was opened. It is empty for none.
 	Declared string `json:"declared,omitempty"`
 }
 
@@ -53,36 +51,11 @@ type Record struct {
 	Resume
 	// Generation is the generation of the session.
 	Generation uint64 `json:"generation"`
-	// List is what a server has listed, or what is known of the protocols it speaks, in the record of a [ListKey], which
-	// has no session.
+	// List is what a server has listed, or what is known of the protocols it speaks, in a record without a session.
 	List json.RawMessage `json:"list,omitempty"`
-	// Call is a call of a toolset that waits for an approval, in the record of a [CallKey], which has
-	// no session.
+	// Call is a call of a toolset that waits for an approval, in a record without a session.
 	Call json.RawMessage `json:"call,omitempty"`
 }
-
-// The scopes of records without a session begin with these. No other scope has control characters.
-const (
-	listScope = "\x1flist "
-	callScope = "\x1fcall "
-)
-
-// ListKey returns the key of the record with a list of a server. id says which list it is.
-func ListKey(server, id string) messages.Key {
-	return messages.Key{Server: server, Scope: listScope + id}
-}
-
-// IsListKey reports whether a key is one that ListKey has returned.
-func IsListKey(key messages.Key) bool { return strings.HasPrefix(key.Scope, listScope) }
-
-// CallKey returns the key of the record with a call that waits for an approval: of the toolset of a
-// scope, under an id.
-func CallKey(scope, id string) messages.Key {
-	return messages.Key{Server: "toolset", Scope: callScope + strconv.Quote(scope) + " " + id}
-}
-
-// IsCallKey reports whether a key is one that CallKey has returned.
-func IsCallKey(key messages.Key) bool { return strings.HasPrefix(key.Scope, callScope) }
 
 // String returns the generation and the endpoint, without the id.
 func (r Record) String() string {
@@ -108,8 +81,8 @@ func (r Resume) Valid() bool {
 }
 
 // Store remembers sessions across restarts of the process. Its methods may be called from
-// any goroutine, but only one at a time for each key. They may block until ctx ends, which a
-// supervisor lets happen after 2 seconds: it then opens sessions without the store, and asks
+// any goroutine, but only one at a time for each key. They may block until ctx ends. A
+// supervisor cancels ctx after 2 seconds: it then opens sessions without the store, and asks
 // it again some seconds later. A method owns its arguments, and the caller owns what a method
 // returns.
 type Store interface {

@@ -229,9 +229,6 @@ func sameAuth(one, two Authenticator) bool {
 	return reflect.ValueOf(one).Comparable() && reflect.ValueOf(two).Comparable() && one == two
 }
 
-// PassesOn reports whether a notification of the server is passed on as a [messages.CustomNotification].
-func (s *Server) PassesOn(method string) bool { return passesOn(s.CustomNotifications, method) }
-
 var serverName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
 
 // Validate returns an error that names the first field that is wrong, or nil.

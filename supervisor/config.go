@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -148,9 +149,6 @@ type Config struct {
 	// until you set Strategy to a different value. Then they have no effect, even if it is a
 	// DefaultStrategy.
 	Strategy actors.Strategy
-	// WrapDialer returns a dialer that wraps the given one, to observe dials or to inject
-	// faults. Defaults to nil: no wrapper.
-	WrapDialer func(mcpbridge.Dialer) mcpbridge.Dialer
 	// Logger writes the log, in a goroutine of its own, so that a slow writer or hook delays
 	// nothing else. While thousands of lines are queued, further lines are dropped and counted
 	// ([messages.Counters.LinesDropped]). If more than 100 lines come within 10 s that differ
@@ -161,6 +159,12 @@ type Config struct {
 	Logger zerolog.Logger
 
 	derived actors.Strategy // what WithDefaults has set as Strategy, or nil
+
+	seam dial.Seam // what the supervisor dials with, in tests and in a cluster
+}
+
+func init() {
+	dial.SeamOf = func(cfg any) *dial.Seam { return &cfg.(*Config).seam }
 }
 
 // WithDefaults returns the configuration with the defaults of the fields that are zero.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/registry"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/internal/storelimit"
@@ -35,7 +36,7 @@ type Supervisor struct {
 	target      *target // takes all commands, also when the registry has stopped
 	system      *actor.ActorSystem
 	pid         *actor.PID // that of target
-	bridge      mcpbridge.Bridge
+	bridge      dial.Bridge
 	logger      *relay.Logger
 	events      *relay.Relay[any] // to the EventStream
 	post        *relay.Post       // to actors and processes of the user
@@ -61,13 +62,9 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		return nil, fmt.Errorf("supervisor: %w", err)
 	}
 	logger := relay.NewLogger(cfg.Logger)
-	bridge := dialer.New(cfg.Servers, cfg.Capabilities, slog.New(zerolog.NewSlogHandler(logger.Logger)))
-	var dialer mcpbridge.Dialer = bridge
-	if cfg.WrapDialer != nil {
-		if dialer = cfg.WrapDialer(dialer); dialer == nil {
-			return nil, errors.New("supervisor: wrapDialer: returned nil: return the dialer that it got, or one that wraps it")
-		}
-	}
+	bridge := dialer.New(dial.BridgeConfig{
+		Servers: cfg.Servers, Capabilities: cfg.Capabilities, Logger: slog.New(zerolog.NewSlogHandler(logger.Logger)),
+	})
 	release, ok := reserve(cfg.Store)
 	if !ok {
 		return nil, errors.New("supervisor: store: is in use by another supervisor that runs: give each supervisor a store of its own")
@@ -91,7 +88,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		logger.Error().Type("message", message).Interface("reason", reason).Bytes("stack", stack).Msg("the process of a caller panicked")
 	})
 	pid, free := registry.Start(system, actors.Config{
-		Name: cfg.Name, Servers: cfg.Servers, Dialer: dialer, Strategy: cfg.Strategy, Logger: s.logger, Events: s.events, Post: s.post,
+		Name: cfg.Name, Servers: cfg.Servers, Dialer: cfg.seam.Dialer(bridge), Strategy: cfg.Strategy, Logger: s.logger, Events: s.events, Post: s.post,
 		MaxSessions: cfg.MaxSessions, MaxInFlight: cfg.MaxInFlight,
 		MaxWaiting: max(0, cfg.MaxWaiting), MaxWaitingTotal: unbounded(cfg.MaxWaitingTotal), MaxDials: cfg.MaxDials, MaxStarts: cfg.MaxStarts, FailFast: cfg.FailFast, Random: rand.Float64,
 		Tenant: cfg.Tenant, MaxSessionsPerTenant: cfg.MaxSessionsPerTenant,

@@ -112,7 +112,7 @@ func TestCallThatHasNotRunIsRepeatedWithoutTheAnnotationsOfItsTool(t *testing.T)
 				}
 				return &unheard
 			}}
-			inFakeTime(t, supervisor.Config{WrapDialer: hooks.Wrap}, func(h *harness) {
+			inFakeTime(t, hooks.Config(supervisor.Config{}), func(h *harness) {
 				require.True(t, h.send(call("a", "count")).ok().Replayed)
 				require.Zero(t, h.server.lists, "the annotations do not matter")
 				require.Zero(t, countEvents[*messages.SessionRestarting](h))

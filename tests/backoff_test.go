@@ -10,13 +10,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
-func failingDial(err error) func(context.Context, mcpbridge.DialRequest) error {
-	return func(context.Context, mcpbridge.DialRequest) error { return err }
+func failingDial(err error) func(context.Context, dial.Request) error {
+	return func(context.Context, dial.Request) error { return err }
 }
 
 // D1: one key at a time probes, and all waiting calls are answered when the server is back.
@@ -135,7 +136,7 @@ func TestManySessionsThatExpireAtOnceAreRebuiltAFewAtATime(t *testing.T) {
 		var now, most int
 		h.server.set(func() {
 			clear(h.server.sessions)
-			h.server.dial = func(context.Context, mcpbridge.DialRequest) error {
+			h.server.dial = func(context.Context, dial.Request) error {
 				h.server.set(func() { now++; most = max(most, now) })
 				time.Sleep(100 * time.Millisecond) // synctest
 				h.server.set(func() { now-- })

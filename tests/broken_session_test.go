@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/dialer"
 	"github.com/mcpactor/mcpactor/messages"
@@ -20,7 +21,7 @@ import (
 type brokenSession struct {
 	w       *harness
 	defect  string
-	conns   []mcpbridge.Conn
+	conns   []dial.Conn
 	stopped chan struct{} // closed when the actor has stopped
 }
 
@@ -77,8 +78,8 @@ func (s *brokenSession) Receive(c actor.Context) {
 	}
 }
 
-func (s *brokenSession) dial(op *messages.CallTool, with mcpbridge.Dialer) mcpbridge.Conn {
-	conn, err := with.Dial(context.Background(), mcpbridge.DialRequest{Key: op.Key, Down: func(*mcpbridge.Error) {}})
+func (s *brokenSession) dial(op *messages.CallTool, with dial.Dialer) dial.Conn {
+	conn, err := with.Dial(context.Background(), dial.Request{Key: op.Key, Down: func(*mcpbridge.Error) {}})
 	require.NoError(s.w.t, err)
 	s.conns = append(s.conns, conn)
 	return conn
@@ -104,7 +105,7 @@ func TestVerifierCatchesBrokenSessions(t *testing.T) {
 		t.Run(wrong, func(t *testing.T) {
 			e := serve(t, faults.NewTools())
 			defer e.close()
-			bridge := dialer.New([]mcpbridge.Server{{Name: "s", URL: e.URL()}}, nil, nil)
+			bridge := dialer.New(dial.BridgeConfig{Servers: []mcpbridge.Server{{Name: "s", URL: e.URL()}}})
 			defer bridge.Close()
 			h := newHarness(t)
 			h.dials.Dialer, h.executed, h.overlaps = bridge, e.Executions, e.Overlaps

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -36,7 +37,7 @@ func TestCheckSaysWhatIsKnownOfAKeyAndOpensNothing(t *testing.T) {
 
 		dialing := make(chan struct{})
 		h.server.set(func() {
-			h.server.dial = func(context.Context, mcpbridge.DialRequest) error { <-dialing; return nil }
+			h.server.dial = func(context.Context, dial.Request) error { <-dialing; return nil }
 		})
 		opening := h.send(call("a", "count"))
 		synctest.Wait()
@@ -69,7 +70,7 @@ func TestCheckSaysWhyAKeyIsNotReady(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		h.send(call("up", "count")).ok()
 		h.server.set(func() {
-			h.server.dial = func(_ context.Context, req mcpbridge.DialRequest) error {
+			h.server.dial = func(_ context.Context, req dial.Request) error {
 				if req.Key.Scope == "own" {
 					return &mcpbridge.Error{Class: mcpbridge.Unauthorized, Server: mcpbridge.Present, Detail: "no such user"}
 				}

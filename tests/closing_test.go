@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/protocol"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -215,7 +215,7 @@ func TestStopReturnsAtTheEndOfItsContextAndSaysWhatIsLeft(t *testing.T) {
 		release := make(chan struct{})
 		h.send(call("closes", "count")).ok()
 		h.server.set(func() {
-			h.server.dial = func(_ context.Context, req mcpbridge.DialRequest) error {
+			h.server.dial = func(_ context.Context, req dial.Request) error {
 				if req.Key.Scope == "dials" {
 					<-release
 				}

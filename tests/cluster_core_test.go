@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -236,10 +237,10 @@ func TestSecondReleaseMayLeaveLessTime(t *testing.T) {
 }
 
 func TestReleaseEndsDialsAndWaiting(t *testing.T) {
-	for name, dial := range map[string]func(context.Context, mcpbridge.DialRequest) error{
+	for name, dial := range map[string]func(context.Context, dial.Request) error{
 		"dialing":         slowDial(20*time.Second, nil),
 		"server is down":  slowDial(0, unavailableError("no route")),
-		"heeds no cancel": func(context.Context, mcpbridge.DialRequest) error { time.Sleep(time.Second); return nil }, // synctest
+		"heeds no cancel": func(context.Context, dial.Request) error { time.Sleep(time.Second); return nil }, // synctest
 	} {
 		t.Run(name, func(t *testing.T) {
 			inFakeTime(t, supervisor.Config{}, func(h *harness) {
@@ -374,7 +375,7 @@ func TestDialThatIsReleasedLeavesItsMCPSessionOpen(t *testing.T) {
 		<-n.release(protocol.Release{Leave: true})
 		before := storedRecord(h.t, store)
 		h.server.set(func() {
-			h.server.dial = func(context.Context, mcpbridge.DialRequest) error { time.Sleep(time.Second); return nil } // synctest
+			h.server.dial = func(context.Context, dial.Request) error { time.Sleep(time.Second); return nil } // synctest
 		})
 		p := h.send(call("a", "count"))
 		synctest.Wait()

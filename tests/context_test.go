@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -97,12 +98,12 @@ func recordContexts(c *contexts) actors.Interceptor {
 
 // contextDialer keeps the contexts of dials and operations.
 type contextDialer struct {
-	mcpbridge.Dialer
+	dial.Dialer
 	dials, runs contexts
-	requests    []mcpbridge.DialRequest
+	requests    []dial.Request
 }
 
-func (d *contextDialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (d *contextDialer) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	d.dials.add(ctx)
 	d.dials.mu.Lock()
 	d.requests = append(d.requests, req)
@@ -115,7 +116,7 @@ func (d *contextDialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mc
 }
 
 type contextConn struct {
-	mcpbridge.Conn
+	dial.Conn
 	d *contextDialer
 }
 
@@ -127,10 +128,10 @@ func (c contextConn) Do(ctx context.Context, op messages.Operation) (messages.Re
 // recorded returns a configuration whose dialer keeps contexts.
 func recorded(interceptors ...actors.Interceptor) (supervisor.Config, *contextDialer) {
 	d := new(contextDialer)
-	return supervisor.Config{Interceptors: interceptors, WrapDialer: func(inner mcpbridge.Dialer) mcpbridge.Dialer {
+	return dial.Wrap(supervisor.Config{Interceptors: interceptors}, func(inner dial.Dialer) dial.Dialer {
 		d.Dialer = inner
 		return d
-	}}, d
+	}), d
 }
 
 // byClient calls a tool as plain Go code does.
@@ -326,7 +327,7 @@ func TestContextOfACallerIsFreedWithItsReply(t *testing.T) {
 		mu.Unlock()
 		return next(ctx, op)
 	})
-	cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer { return newFakeServer() }
+	cfg = dial.Replace(cfg, newFakeServer())
 	cfg.Servers = []mcpbridge.Server{{Name: "s", URL: "http://fake.invalid"}}
 	h := start(t, cfg)
 	defer h.stop()
@@ -359,7 +360,7 @@ func TestDialHasTheAttributesOfItsFirstCallerAndLivesOnWithoutIt(t *testing.T) {
 	inFakeTime(t, cfg, func(h *harness) {
 		release := make(chan struct{})
 		h.server.set(func() {
-			h.server.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error {
+			h.server.dial = func(ctx context.Context, _ dial.Request) error {
 				select {
 				case <-release:
 					return nil

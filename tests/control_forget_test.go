@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -43,7 +44,7 @@ func TestForgetMakesTheNextDialAtOnce(t *testing.T) {
 		time.Sleep(20*time.Second + 7*time.Millisecond) // synctest
 		require.Equal(t, messages.HealthDown, h.serverOf("s").Health)
 		h.server.set(func() {
-			h.server.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error { <-ctx.Done(); return ctx.Err() }
+			h.server.dial = func(ctx context.Context, _ dial.Request) error { <-ctx.Done(); return ctx.Err() }
 		})
 		time.Sleep(3 * time.Second) // synctest: probes that hang
 		h.server.set(func() { h.server.dial = nil })
@@ -82,7 +83,7 @@ func TestForgetSendsRefusedCredentialsAgain(t *testing.T) {
 	var refuses atomic.Bool
 	refuses.Store(true)
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
-		h.server.dial = func(_ context.Context, req mcpbridge.DialRequest) error {
+		h.server.dial = func(_ context.Context, req dial.Request) error {
 			switch {
 			case req.Refused != nil:
 				return req.Refused
@@ -158,7 +159,7 @@ func TestInspectListsConfiguredServersWithTheirHealth(t *testing.T) {
 		require.Contains(t, string(text), `,"sessions":1,"states":{"waiting":1},"load":{"inFlight":0,"waiting":1,"succeeded":0,`)
 
 		h.server.set(func() {
-			h.server.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error { <-ctx.Done(); return ctx.Err() }
+			h.server.dial = func(ctx context.Context, _ dial.Request) error { <-ctx.Done(); return ctx.Err() }
 		})
 		time.Sleep(1500 * time.Millisecond) // synctest
 		require.Equal(t, 1, h.serverOf("other").States[messages.StateConnecting])

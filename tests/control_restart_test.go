@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -158,7 +159,7 @@ func TestRestartThatIsOvertakenIsAnswered(t *testing.T) {
 // Restart of a session that dials, or that is evicted.
 func TestRestartOfASessionThatIsNotOpen(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
-		h.server.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error { <-ctx.Done(); return ctx.Err() }
+		h.server.dial = func(ctx context.Context, _ dial.Request) error { <-ctx.Done(); return ctx.Err() }
 		p := h.send(call("a", "count"))
 		synctest.Wait()
 		h.server.set(func() { h.server.dial = nil })

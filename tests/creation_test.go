@@ -9,14 +9,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
 // slowDial makes each dial take d, and then return err.
-func slowDial(d time.Duration, err error) func(context.Context, mcpbridge.DialRequest) error {
-	return func(ctx context.Context, _ mcpbridge.DialRequest) error {
+func slowDial(d time.Duration, err error) func(context.Context, dial.Request) error {
+	return func(ctx context.Context, _ dial.Request) error {
 		select {
 		case <-time.After(d):
 			return err
@@ -126,7 +127,7 @@ func TestClosingDuringTheCreationAnswersAndResurrectsNothing(t *testing.T) {
 // A5: the dialer ignores its context, and succeeds after the close.
 func TestConnectionThatComesAfterTheCloseIsClosed(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
-		h.server.dial = func(context.Context, mcpbridge.DialRequest) error {
+		h.server.dial = func(context.Context, dial.Request) error {
 			time.Sleep(time.Second) // synctest
 			return nil
 		}
@@ -144,7 +145,7 @@ func TestConnectionThatComesAfterTheCloseIsClosed(t *testing.T) {
 // A6, guarantee 9
 func TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
-		h.server.dial = func(ctx context.Context, req mcpbridge.DialRequest) error {
+		h.server.dial = func(ctx context.Context, req dial.Request) error {
 			if req.Key.Scope == "hung" {
 				<-ctx.Done()
 				return ctx.Err()
@@ -165,7 +166,7 @@ func TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey(t *testing.T) {
 func TestDialThatHeedsNothingIsGivenUp(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
 		release := make(chan struct{})
-		h.server.dial = func(context.Context, mcpbridge.DialRequest) error {
+		h.server.dial = func(context.Context, dial.Request) error {
 			<-release
 			return nil
 		}
@@ -180,7 +181,7 @@ func TestDialThatHeedsNothingIsGivenUp(t *testing.T) {
 // A10
 func TestRefusedAuthorizationIsNotTriedAgainBeforeTheCoolDown(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
-		h.server.dial = func(context.Context, mcpbridge.DialRequest) error {
+		h.server.dial = func(context.Context, dial.Request) error {
 			return &mcpbridge.Error{Class: mcpbridge.Unauthorized, Detail: "401 Unauthorized"}
 		}
 		h.send(call("a", "count")).fails(messages.CodeUnauthorized)

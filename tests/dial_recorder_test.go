@@ -12,7 +12,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -23,7 +23,7 @@ var quietLog = func(config *actor.Config) {
 
 // dialRecorder is a dialer that records which transports are open.
 type dialRecorder struct {
-	mcpbridge.Dialer
+	dial.Dialer
 
 	mu        sync.Mutex
 	open      map[messages.Key]int
@@ -44,7 +44,7 @@ func newDialRecorder() *dialRecorder {
 }
 
 // Dial counts a transport as open from the beginning of its dial.
-func (r *dialRecorder) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (r *dialRecorder) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	r.change(req.Key, +1)
 	conn, err := r.Dialer.Dial(ctx, req)
 	if err != nil {
@@ -141,7 +141,7 @@ func (r *dialRecorder) check() error {
 // recordedConn records that its transport is closed. That holds also if Close fails: only
 // the server has not ended the session.
 type recordedConn struct {
-	mcpbridge.Conn
+	dial.Conn
 	recorder *dialRecorder
 	key      messages.Key
 	once     sync.Once

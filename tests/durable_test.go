@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
@@ -125,7 +126,7 @@ type callStore struct {
 func (s *callStore) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
 	time.Sleep(s.wait)
 	record, err := s.Store.Load(ctx, key)
-	if err == nil && s.load != nil && mcpbridge.IsCallKey(key) {
+	if err == nil && s.load != nil && recordkey.IsCall(key) {
 		return s.load(record)
 	}
 	return record, err

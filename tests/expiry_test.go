@@ -110,7 +110,7 @@ func TestSessionThatIsFoundExpiredAfterItsRestartIsNotResumed(t *testing.T) {
 				returned.Store(true)
 				return &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Sent: true}
 			}}
-			cfg := supervisor.Config{WrapDialer: hooks.Wrap, CloseTimeout: 3 * time.Second, DrainTimeout: 3 * time.Second}
+			cfg := hooks.Config(supervisor.Config{CloseTimeout: 3 * time.Second, DrainTimeout: 3 * time.Second})
 			cfg.Servers = []mcpbridge.Server{{Name: "alive", URL: "http://alive.invalid", KeepAlive: 3 * time.Second}}
 			inFakeTime(t, cfg, func(h *harness) {
 				key := messages.Key{Server: "alive", Scope: "a"}

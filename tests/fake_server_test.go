@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -30,13 +31,13 @@ type fakeServer struct {
 	mu       sync.Mutex
 	sessions map[string]*int // the counters, by the id of a session that the server knows
 	conns    map[messages.Key]*fakeConn
-	dialed   map[messages.Key]mcpbridge.DialRequest // that the connections were dialed with
-	runs     map[string]int                         // executions, by call id
+	dialed   map[messages.Key]dial.Request // that the connections were dialed with
+	runs     map[string]int                // executions, by call id
 	serial   int
 	listed   bool // a tools/list was answered
 
 	// dial decides about each dial. If it is nil, all dials succeed.
-	dial func(ctx context.Context, req mcpbridge.DialRequest) error
+	dial func(ctx context.Context, req dial.Request) error
 	// list decides about each tools/list. If it is nil, all succeed.
 	list  func(ctx context.Context) error
 	lists int // the number of tools/list requests
@@ -52,7 +53,7 @@ type fakeServer struct {
 }
 
 func newFakeServer() *fakeServer {
-	return &fakeServer{sessions: map[string]*int{}, conns: map[messages.Key]*fakeConn{}, dialed: map[messages.Key]mcpbridge.DialRequest{}, runs: map[string]int{}}
+	return &fakeServer{sessions: map[string]*int{}, conns: map[messages.Key]*fakeConn{}, dialed: map[messages.Key]dial.Request{}, runs: map[string]int{}}
 }
 
 func (f *fakeServer) set(change func()) {
@@ -68,7 +69,7 @@ func (f *fakeServer) executions() map[string]int {
 }
 
 // Dial resumes the requested session if it is known, and opens a new one otherwise.
-func (f *fakeServer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (f *fakeServer) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	f.mu.Lock()
 	decide := f.dial
 	f.mu.Unlock()
@@ -213,8 +214,8 @@ func (c *fakeConn) Hint(tool string) (safe, known bool) {
 	return c.server.listed && withoutSuffix(tool) != tool, c.server.listed
 }
 
-func (c *fakeConn) Info() mcpbridge.Info {
-	return mcpbridge.Info{Server: &mcp.InitializeResult{}, Attached: c.attached}
+func (c *fakeConn) Info() dial.Info {
+	return dial.Info{Server: &mcp.InitializeResult{}, Attached: c.attached}
 }
 
 func (c *fakeConn) Resume() *mcpbridge.Resume {

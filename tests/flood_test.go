@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -215,7 +216,7 @@ func (h *harness) hearing(scope string) func(messages.Notification) {
 }
 
 // dialed returns what the connection of a key was dialed with.
-func (h *harness) dialed(server, scope string) mcpbridge.DialRequest {
+func (h *harness) dialed(server, scope string) dial.Request {
 	h.server.mu.Lock()
 	defer h.server.mu.Unlock()
 	req, there := h.server.dialed[messages.Key{Server: server, Scope: scope}]
@@ -386,11 +387,10 @@ func TestFloodsInRealTime(t *testing.T) {
 			f := newFakeServer()
 			h := newHarness(t)
 			h.strict, h.log, h.server = false, nil, f
-			h.start(supervisor.Config{
+			h.start(dial.Replace(supervisor.Config{
 				Servers: []mcpbridge.Server{{Name: "s", URL: "http://fake.invalid"}, {Name: "process", Command: "none"}}, MaxSessions: 10_000,
 				Handler: h.refusing(), Capabilities: elicits,
-				WrapDialer: func(mcpbridge.Dialer) mcpbridge.Dialer { return f },
-			})
+			}, f))
 			h.openMany(1000)
 			for _, scope := range []string{"quiet", "flooded"} {
 				h.send(call(scope, "count")).ok()

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -79,14 +80,7 @@ func inFakeTime(t *testing.T, cfg supervisor.Config, scenario func(h *harness)) 
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeServer()
 		cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "s", URL: "http://fake.invalid"}, mcpbridge.Server{Name: "other", URL: "http://other.invalid"})
-		wrap := cfg.WrapDialer
-		cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer {
-			if wrap != nil {
-				return wrap(f)
-			}
-			return f
-		}
-		h := start(t, cfg)
+		h := start(t, dial.Replace(cfg, f))
 		h.server = f
 		h.executed = f.executions
 		scenario(h)
@@ -104,14 +98,10 @@ func start(t *testing.T, cfg supervisor.Config) *harness {
 // start starts the supervisor. Its dials are recorded.
 func (h *harness) start(cfg supervisor.Config) *harness {
 	h.t.Helper()
-	inner := cfg.WrapDialer
-	cfg.WrapDialer = func(d mcpbridge.Dialer) mcpbridge.Dialer {
-		if inner != nil {
-			d = inner(d)
-		}
+	cfg = dial.Wrap(cfg, func(d dial.Dialer) dial.Dialer {
 		h.dials.Dialer = d
 		return h.dials
-	}
+	})
 	switch {
 	case !isSilent(cfg.Logger):
 		h.log = nil

@@ -13,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -22,7 +23,7 @@ import (
 // panickingConn is a connection with a method that panics. The session actor calls these
 // methods in its own goroutine.
 type panickingConn struct {
-	mcpbridge.Conn
+	dial.Conn
 	where string
 	times *atomic.Int64 // how often the method panics
 }
@@ -33,7 +34,7 @@ func (b *panickingConn) panicIn(where string) {
 	}
 }
 
-func (b *panickingConn) Info() mcpbridge.Info { b.panicIn("Info"); return b.Conn.Info() }
+func (b *panickingConn) Info() dial.Info { b.panicIn("Info"); return b.Conn.Info() }
 func (b *panickingConn) Hint(tool string) (safe, known bool) {
 	b.panicIn("Hint")
 	return b.Conn.Hint(tool)
@@ -41,12 +42,12 @@ func (b *panickingConn) Hint(tool string) (safe, known bool) {
 func (b *panickingConn) Resume() *mcpbridge.Resume { b.panicIn("Resume"); return b.Conn.Resume() }
 
 type panickingDialer struct {
-	mcpbridge.Dialer
+	dial.Dialer
 	where string
 	times atomic.Int64
 }
 
-func (d *panickingDialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (d *panickingDialer) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	conn, err := d.Dialer.Dial(ctx, req)
 	if err != nil {
 		return nil, err
@@ -61,10 +62,10 @@ func TestSessionActorThatPanicsAnswersItsCallersAndIsReplaced(t *testing.T) {
 		t.Run(where, func(t *testing.T) {
 			var log bytes.Buffer
 			d := &panickingDialer{where: where}
-			cfg := supervisor.Config{Logger: zerolog.New(zerolog.SyncWriter(&log)), WrapDialer: func(inner mcpbridge.Dialer) mcpbridge.Dialer {
+			cfg := dial.Wrap(supervisor.Config{Logger: zerolog.New(zerolog.SyncWriter(&log))}, func(inner dial.Dialer) dial.Dialer {
 				d.Dialer = inner
 				return d
-			}}
+			})
 			inFakeTime(t, cfg, func(h *harness) {
 				h.strict = false // the panic is a supervision event that is no fault
 				other := h.send(call("b", "slow"))
@@ -107,7 +108,7 @@ func TestHookThatHangsEndsAtTheDeadlineOfItsCall(t *testing.T) {
 				<-ctx.Done()
 				return ctx.Err()
 			}}
-			overLocalHTTP(t, supervisor.Config{WrapDialer: hooks.Wrap, DrainTimeout: time.Second}, newHTTPTools, func(h *harness, e *testServer) {
+			overLocalHTTP(t, hooks.Config(supervisor.Config{DrainTimeout: time.Second}), newHTTPTools, func(h *harness, e *testServer) {
 				require.Equal(t, "1", h.send(call("a", "count")).text())
 				running := h.send(call("a", "wait"))
 				e.awaitExecutions(2)

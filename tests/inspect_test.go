@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -63,8 +64,8 @@ func TestInspectListsWhatWasAskedForAndCountsTheRest(t *testing.T) {
 }
 
 // failingDialOf returns a decision about dials that fails all dials of one server.
-func failingDialOf(server string) func(context.Context, mcpbridge.DialRequest) error {
-	return func(_ context.Context, req mcpbridge.DialRequest) error {
+func failingDialOf(server string) func(context.Context, dial.Request) error {
+	return func(_ context.Context, req dial.Request) error {
 		if req.Key.Server == server {
 			return unavailableError("down")
 		}
@@ -181,7 +182,7 @@ func TestBurstOfCancellationsReachesAllThatItMeans(t *testing.T) {
 func TestInspectShowsTheLoadOfAServer(t *testing.T) {
 	inFakeTime(t, supervisor.Config{MaxInFlight: 2}, func(h *harness) {
 		h.server.set(func() {
-			h.server.dial = func(context.Context, mcpbridge.DialRequest) error { time.Sleep(30 * time.Millisecond); return nil } // synctest
+			h.server.dial = func(context.Context, dial.Request) error { time.Sleep(30 * time.Millisecond); return nil } // synctest
 		})
 		all := h.calls(5, "a", "slow")
 		time.Sleep(100 * time.Millisecond) // synctest
@@ -268,10 +269,9 @@ func TestSubscribeSelectsTheEventsOfOneSupervisor(t *testing.T) {
 		var seen [2][]messages.Event
 		var cancels [2]func()
 		for i := range sups {
-			sup, err := supervisor.Start(system, supervisor.Config{
-				Servers:    []mcpbridge.Server{serverAt("s", "http://fake.invalid")},
-				WrapDialer: func(mcpbridge.Dialer) mcpbridge.Dialer { return newFakeServer() },
-			})
+			sup, err := supervisor.Start(system, dial.Replace(supervisor.Config{
+				Servers: []mcpbridge.Server{serverAt("s", "http://fake.invalid")},
+			}, newFakeServer()))
 			require.NoError(t, err)
 			sups[i], cancels[i] = sup, sup.Subscribe(func(e messages.Event) { seen[i] = append(seen[i], e) })
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
@@ -246,7 +247,7 @@ func TestCloseEndsManyRememberedSessionsAFewAtATime(t *testing.T) {
 			return nil
 		}
 		cfg := supervisor.Config{Store: store, Servers: []mcpbridge.Server{{Name: "s", URL: "http://fake.invalid"}}}
-		cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer { return f }
+		cfg = dial.Replace(cfg, f)
 		h := start(t, cfg)
 		closed := h.send(&messages.CloseAll{})
 		require.Equal(t, n, closed.reply().(*messages.Closed).Sessions)

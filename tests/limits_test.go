@@ -9,6 +9,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -84,7 +85,7 @@ func TestServerBoundsItsDialsByItsOwnLimits(t *testing.T) {
 	cfg := supervisor.Config{Servers: own(supervisor.Limits{MaxDials: 1, ConnectTimeout: 3 * time.Second})}
 	inFakeTime(t, cfg, func(h *harness) {
 		h.server.set(func() {
-			h.server.dial = func(context.Context, mcpbridge.DialRequest) error { time.Sleep(time.Second); return nil }
+			h.server.dial = func(context.Context, dial.Request) error { time.Sleep(time.Second); return nil }
 		})
 		var slow, fast []*sentCommand
 		for _, scope := range []string{"a", "b", "c"} {
@@ -100,7 +101,7 @@ func TestServerBoundsItsDialsByItsOwnLimits(t *testing.T) {
 	})
 	inFakeTime(t, cfg, func(h *harness) {
 		h.server.set(func() {
-			h.server.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error {
+			h.server.dial = func(ctx context.Context, _ dial.Request) error {
 				<-ctx.Done()
 				return unavailableError("it hangs")
 			}
@@ -119,14 +120,14 @@ func TestServerWaitsForItsHandlerByItsOwnTimeout(t *testing.T) {
 		h.server = newFakeServer()
 		h.handler = spawn(h, func(actor.Context) {}) // answers nothing
 		asks := map[string]func(context.Context, messages.Request, messages.Operation) messages.Answer{}
-		h.server.dial = func(_ context.Context, req mcpbridge.DialRequest) error {
+		h.server.dial = func(_ context.Context, req dial.Request) error {
 			h.server.set(func() { asks[req.Key.Server] = req.Ask })
 			return nil
 		}
-		h.start(supervisor.Config{
+		h.start(dial.Replace(supervisor.Config{
 			Servers: append(own(supervisor.Limits{HandlerTimeout: 2 * time.Second}), supervisor.Server{Name: "s", URL: "http://fake.invalid"}),
-			Handler: h.handler, HandlerTimeout: 7 * time.Second, WrapDialer: func(mcpbridge.Dialer) mcpbridge.Dialer { return h.server },
-		})
+			Handler: h.handler, HandlerTimeout: 7 * time.Second,
+		}, h.server))
 		for server, timeout := range map[string]time.Duration{"own": 2 * time.Second, "s": 7 * time.Second} {
 			h.send(call("a", "count", on(server))).ok()
 			began := time.Now()

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -216,10 +217,9 @@ func TestStoppedSupervisorIsFreed(t *testing.T) {
 	func() {
 		held := new([64]byte)
 		runtime.AddCleanup(held, func(struct{}) { freed.Store(true) }, struct{}{})
-		sup, err := supervisor.Start(system, supervisor.Config{
+		sup, err := supervisor.Start(system, dial.Wrap(supervisor.Config{
 			Name: "one", Servers: []mcpbridge.Server{{Name: "s", URL: "http://fake.invalid"}}, DrainTimeout: time.Millisecond, CloseTimeout: time.Millisecond,
-			WrapDialer: func(d mcpbridge.Dialer) mcpbridge.Dialer { runtime.KeepAlive(held); return d },
-		})
+		}, func(d dial.Dialer) dial.Dialer { runtime.KeepAlive(held); return d }))
 		require.NoError(t, err)
 		require.NoError(t, sup.Stop(t.Context()))
 	}()
@@ -375,7 +375,6 @@ func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
 			"callTimeout: 2562047h47m16.854775807s":                          {CallTimeout: math.MaxInt64},
 			"handler: nonhost/agent$1 is not an actor of this system: spawn": {Handler: stranger},
 			"subscriber: nonhost/agent$1 is not an actor":                    {Subscriber: stranger},
-			"wrapDialer: returned nil":                                       {WrapDialer: func(mcpbridge.Dialer) mcpbridge.Dialer { return nil }},
 			"store: is in use by another supervisor":                         {Store: store},
 			"setup[0]: the tool name is empty":                               {Servers: []mcpbridge.Server{{Name: "x", Command: "a", Setup: []*mcp.CallToolParams{nil}}}},
 			"keepAlive: 2562047h47m16.854775807s is more than":               {Servers: []mcpbridge.Server{{Name: "x", Command: "a", KeepAlive: math.MaxInt64}}},

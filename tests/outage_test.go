@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -66,11 +67,11 @@ func (h *harness) recoveryTimes(n int, away time.Duration, back func()) (took []
 // outages end within 1 s, and the dials do not grow with the number of keys.
 func TestAllKeysWorkSoonAfterAnOutageOfAnyLength(t *testing.T) {
 	t.Parallel()
-	ways := map[string]func(context.Context, mcpbridge.DialRequest) error{
+	ways := map[string]func(context.Context, dial.Request) error{
 		"refused": failingDial(unavailableError("connection refused")),
 		"slowly":  slowDial(700*time.Millisecond, unavailableError("503")),
-		"hung":    func(ctx context.Context, _ mcpbridge.DialRequest) error { <-ctx.Done(); return ctx.Err() },
-		"a page": func(context.Context, mcpbridge.DialRequest) error {
+		"hung":    func(ctx context.Context, _ dial.Request) error { <-ctx.Done(); return ctx.Err() },
+		"a page": func(context.Context, dial.Request) error {
 			return &mcpbridge.Error{Class: mcpbridge.Protocol, Server: mcpbridge.Strange, Detail: "302 Found"}
 		},
 	}
@@ -114,7 +115,7 @@ func TestServerThatHangsIsProbedAnewAndMayTakeItsTime(t *testing.T) {
 		h.openSessions(20)
 		var running, most atomic.Int64
 		h.server.set(func() {
-			h.server.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error {
+			h.server.dial = func(ctx context.Context, _ dial.Request) error {
 				most.Store(max(most.Load(), running.Add(1)))
 				defer running.Add(-1)
 				<-ctx.Done()
@@ -200,7 +201,7 @@ func TestKeyThatIsRefusedDoesNotKeepOthersFromTheServer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inFakeTime(t, supervisor.Config{}, func(h *harness) {
-				h.server.dial = func(_ context.Context, req mcpbridge.DialRequest) error {
+				h.server.dial = func(_ context.Context, req dial.Request) error {
 					if req.Key.Scope == "bad" {
 						return cause
 					}
@@ -224,7 +225,7 @@ func TestKeyThatIsRefusedDoesNotKeepOthersFromTheServer(t *testing.T) {
 // H-C4: keys that wait for a server that hangs do not hold slots.
 func TestServerThatHangsTakesNoSlotsFromOthers(t *testing.T) {
 	inFakeTime(t, supervisor.Config{}, func(h *harness) {
-		h.server.dial = func(ctx context.Context, req mcpbridge.DialRequest) error {
+		h.server.dial = func(ctx context.Context, req dial.Request) error {
 			if req.Key.Server == "s" {
 				<-ctx.Done()
 				return ctx.Err()
@@ -321,7 +322,7 @@ func TestProcessesAreStartedAFewAtATimeOverAllServers(t *testing.T) {
 	}}
 	inFakeTime(t, cfg, func(h *harness) {
 		var now, most atomic.Int64
-		h.server.dial = func(ctx context.Context, req mcpbridge.DialRequest) error {
+		h.server.dial = func(ctx context.Context, req dial.Request) error {
 			if req.Key.Server == "hung" || req.Key.Server == "stuck" {
 				<-ctx.Done()
 				return ctx.Err()
@@ -356,11 +357,10 @@ func TestProcessesAreStartedAFewAtATimeOverAllServers(t *testing.T) {
 func TestManyKeysThatWaitForASlotCostNothing(t *testing.T) {
 	took := func(n int) time.Duration {
 		f := newFakeServer()
-		h := start(t, supervisor.Config{
+		h := start(t, dial.Replace(supervisor.Config{
 			MaxSessions: 1, Servers: []mcpbridge.Server{{Name: "s", URL: "http://fake.invalid"}},
-			WrapDialer: func(mcpbridge.Dialer) mcpbridge.Dialer { return f },
-			Logger:     zerolog.New(io.Discard), // to check thousands of lines may take longer than Stop waits for
-		})
+			Logger: zerolog.New(io.Discard), // to check thousands of lines may take longer than Stop waits for
+		}, f))
 		hang := h.send(call("busy", "hang", within(time.Hour)))
 		for f.anyConn(0) == nil {
 			h.inspect()
@@ -401,7 +401,7 @@ func TestDeadlineOfAContextTellsWhatTheCallWaitedFor(t *testing.T) {
 	for name, cfg := range map[string]supervisor.Config{"plain": {}, "intercepted": {Interceptors: []actors.Interceptor{passing}}} {
 		t.Run(name, func(t *testing.T) {
 			inFakeTime(t, cfg, func(h *harness) {
-				h.server.dial = func(context.Context, mcpbridge.DialRequest) error { return unavailableError("refused") }
+				h.server.dial = func(context.Context, dial.Request) error { return unavailableError("refused") }
 				for i := range 30 {
 					ctx, cancel := context.WithTimeout(h.t.Context(), time.Second)
 					began := time.Now()

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
@@ -374,7 +375,7 @@ func TestAnOwnerIsNotWatchedLongerThanNeeded(t *testing.T) {
 		},
 		"deadline while dialing": func(h *harness, w *watched) {
 			h.server.set(func() {
-				h.server.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error { <-ctx.Done(); return ctx.Err() }
+				h.server.dial = func(ctx context.Context, _ dial.Request) error { <-ctx.Done(); return ctx.Err() }
 			})
 			h.send(call("b", "hang", ownedBy(w.pid), within(time.Second))).reply()
 		},
@@ -450,12 +451,12 @@ func TestAnOwnerMayTerminateWhileItsSessionIsNotReady(t *testing.T) {
 	for name, prepare := range map[string]func(h *harness){
 		"dialing": func(h *harness) {
 			h.server.set(func() {
-				h.server.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error { <-ctx.Done(); return ctx.Err() }
+				h.server.dial = func(ctx context.Context, _ dial.Request) error { <-ctx.Done(); return ctx.Err() }
 			})
 		},
 		"its server is down": func(h *harness) {
 			h.server.set(func() {
-				h.server.dial = func(context.Context, mcpbridge.DialRequest) error {
+				h.server.dial = func(context.Context, dial.Request) error {
 					return &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbridge.Absent, Detail: "connection refused"}
 				}
 			})
@@ -467,7 +468,7 @@ func TestAnOwnerMayTerminateWhileItsSessionIsNotReady(t *testing.T) {
 			h.send(&messages.CloseScope{Scope: "a"})
 			synctest.Wait()
 			h.server.set(func() {
-				h.server.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error { <-ctx.Done(); return ctx.Err() }
+				h.server.dial = func(ctx context.Context, _ dial.Request) error { <-ctx.Done(); return ctx.Err() }
 			})
 		},
 	} {

@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
@@ -159,8 +160,8 @@ func TestHangingEndpointOfOneKeyDoesNotHoldUpAnother(t *testing.T) {
 
 // addressed is a dial of the fake server for a server with PerKey: it finds out the address
 // as the bridge does.
-func addressed(srv *mcpbridge.Server, dial func(ctx context.Context, url string) error) func(context.Context, mcpbridge.DialRequest) error {
-	return func(ctx context.Context, req mcpbridge.DialRequest) error {
+func addressed(srv *mcpbridge.Server, dialURL func(ctx context.Context, url string) error) func(context.Context, dial.Request) error {
+	return func(ctx context.Context, req dial.Request) error {
 		if req.Key.Server != srv.Name || req.Resolved == nil {
 			return nil
 		}
@@ -171,7 +172,7 @@ func addressed(srv *mcpbridge.Server, dial func(ctx context.Context, url string)
 		if err := req.Resolved(ctx, config); err != nil {
 			return err
 		}
-		return dial(ctx, config.URL)
+		return dialURL(ctx, config.URL)
 	}
 }
 

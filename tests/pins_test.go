@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -236,7 +236,7 @@ func TestPinnedKeyWhoseServerIsDownIsOpenedWhenItReturns(t *testing.T) {
 	inFakeTime(t, supervisor.Config{MaxSessions: 1, IdleTimeout: time.Minute}, func(h *harness) {
 		h.pin("a")
 		h.server.set(func() {
-			h.server.dial = func(context.Context, mcpbridge.DialRequest) error { return unavailableError("connection refused") }
+			h.server.dial = func(context.Context, dial.Request) error { return unavailableError("connection refused") }
 		})
 		waiting := h.send(call("a", "count", within(time.Hour)))
 		time.Sleep(30 * time.Minute)

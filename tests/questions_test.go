@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -542,22 +543,21 @@ func TestAQuestionThatIsLateIsRefused(t *testing.T) {
 		h := newHarness(t)
 		h.server = newFakeServer()
 		d := newDesk(h)
-		var dial mcpbridge.DialRequest
-		h.server.dial = func(ctx context.Context, req mcpbridge.DialRequest) error {
-			dial = req
+		var dialed dial.Request
+		h.server.dial = func(ctx context.Context, req dial.Request) error {
+			dialed = req
 			require.IsType(t, &messages.Elicited{}, req.Ask(ctx, &messages.Elicit{}, &messages.CallTool{Params: &mcp.CallToolParams{Name: "login"}}))
 			return nil
 		}
-		h.start(supervisor.Config{
+		h.start(dial.Replace(supervisor.Config{
 			Servers: []mcpbridge.Server{serverAt("s", "http://fake.invalid")}, Handler: d.pid, Capabilities: elicits,
-			WrapDialer: func(mcpbridge.Dialer) mcpbridge.Dialer { return h.server },
-		})
+		}, h.server))
 		op := call("a", "count")
 		p := h.send(op)
 		d.question().accept()
 		p.ok()
 		synctest.Wait()
-		require.Equal(t, &messages.Refusal{Reason: "its operation is over"}, dial.Ask(t.Context(), &messages.Elicit{}, op))
+		require.Equal(t, &messages.Refusal{Reason: "its operation is over"}, dialed.Ask(t.Context(), &messages.Elicit{}, op))
 		require.Empty(t, d.questions)
 		h.stopAndVerify()
 		h.system.Root.Stop(d.pid)

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -60,7 +61,7 @@ func TestReloadWhileSessionsAreOpenedAndFail(t *testing.T) {
 	inFakeTime(t, cfg, func(h *harness) {
 		release := make(chan struct{})
 		h.server.set(func() {
-			h.server.dial = func(ctx context.Context, req mcpbridge.DialRequest) error {
+			h.server.dial = func(ctx context.Context, req dial.Request) error {
 				select {
 				case <-release:
 					return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
@@ -32,7 +33,7 @@ func soakInFakeTime(t *testing.T, cfg supervisor.Config, script []action) {
 		cfg.Store = new(resume.Memory)
 	}
 	inFakeTime(t, cfg, func(h *harness) {
-		dials := []func(context.Context, mcpbridge.DialRequest) error{
+		dials := []func(context.Context, dial.Request) error{
 			nil, nil, failingDial(unavailableError("down")), slowDial(time.Second, nil), slowDial(time.Second, unavailableError("down")),
 		}
 		closes := []func(context.Context, messages.Key) error{
@@ -107,7 +108,7 @@ func soakInMemory(t *testing.T, cfg supervisor.Config, script []action) {
 	var dial, lose, expire atomic.Int64
 	hit := func(n *atomic.Int64) bool { return n.Add(-1) >= 0 }
 	hooks := faults.Hooks{
-		BeforeDial: func(context.Context, mcpbridge.DialRequest) error {
+		BeforeDial: func(context.Context, messages.Key) error {
 			if hit(&dial) {
 				return unavailableError("down")
 			}
@@ -126,8 +127,8 @@ func soakInMemory(t *testing.T, cfg supervisor.Config, script []action) {
 			return result, err
 		},
 	}
-	cfg.Servers, cfg.WrapDialer = []mcpbridge.Server{{Name: "s", InMemory: tools.Server()}}, hooks.Wrap
-	h := start(t, cfg)
+	cfg.Servers = []mcpbridge.Server{{Name: "s", InMemory: tools.Server()}}
+	h := start(t, hooks.Config(cfg))
 	defer h.stop()
 	h.executed = tools.Executions
 	set := func(n *atomic.Int64, value int) { n.Store(int64(value)) }

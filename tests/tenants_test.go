@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -24,7 +25,7 @@ func tenants(quota int, cfg supervisor.Config) supervisor.Config {
 // dialsTake makes each dial to the fake server take some time.
 func (f *fakeServer) dialsTake(d time.Duration) {
 	f.set(func() {
-		f.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error {
+		f.dial = func(ctx context.Context, _ dial.Request) error {
 			select {
 			case <-time.After(d):
 				return nil
@@ -118,7 +119,7 @@ func TestTenantWhoseServerIsDownKeepsItsSessionsOnOtherServers(t *testing.T) {
 		h.send(call("t/1", "count", on("other"))).ok()
 		h.send(call("t/2", "count", on("other"))).ok()
 		h.server.set(func() {
-			h.server.dial = func(_ context.Context, req mcpbridge.DialRequest) error {
+			h.server.dial = func(_ context.Context, req dial.Request) error {
 				if req.Key.Server == "s" {
 					return unavailableError("connection refused")
 				}

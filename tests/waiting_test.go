@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -30,13 +31,13 @@ func TestACallWaitsNoLongerThanItMay(t *testing.T) {
 		cause   bool
 	}{
 		"the dial hangs": {func(h *harness) {
-			h.server.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error {
+			h.server.dial = func(ctx context.Context, _ dial.Request) error {
 				<-ctx.Done()
-				return mcpbridge.AsDialError(ctx.Err())
+				return dial.AsError(ctx.Err())
 			}
 		}, "while waiting for the session", false},
 		"the server is down": {func(h *harness) {
-			h.server.dial = func(context.Context, mcpbridge.DialRequest) error { return refused }
+			h.server.dial = func(context.Context, dial.Request) error { return refused }
 		}, "connection refused", true},
 		"other calls run": {func(h *harness) { h.calls(2, "a", "hang") }, "while waiting for other calls of the session", false},
 	} {
@@ -67,7 +68,7 @@ func TestASessionWaitsForOtherProcessesToStart(t *testing.T) {
 	cfg := supervisor.Config{MaxStarts: 1, ConnectTimeout: 10 * time.Second, Servers: []supervisor.Server{{Name: "one", Command: "one"}, {Name: "two", Command: "two"}}}
 	inFakeTime(t, cfg, func(h *harness) {
 		h.server.set(func() {
-			h.server.dial = func(context.Context, mcpbridge.DialRequest) error {
+			h.server.dial = func(context.Context, dial.Request) error {
 				time.Sleep(8 * time.Second)
 				return nil
 			}
@@ -94,9 +95,9 @@ func TestTheTimeToWaitDoesNotBoundTheRun(t *testing.T) {
 		// One that was refused by a session that has expired still waits, and certainly did not run.
 		h.server.expire("a")
 		h.server.set(func() {
-			h.server.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error {
+			h.server.dial = func(ctx context.Context, _ dial.Request) error {
 				<-ctx.Done()
-				return mcpbridge.AsDialError(ctx.Err())
+				return dial.AsError(ctx.Err())
 			}
 		})
 		p := h.send(call("a", "count", waitUntil(2*time.Second)))
@@ -111,9 +112,9 @@ func TestACallThatMayHaveRunWaitsUntilItsDeadline(t *testing.T) {
 		p := h.send(call("a", "hang", within(20*time.Second), waitUntil(2*time.Second), replay(messages.ReplayAlways)))
 		time.Sleep(time.Second)
 		h.server.set(func() {
-			h.server.dial = func(ctx context.Context, _ mcpbridge.DialRequest) error {
+			h.server.dial = func(ctx context.Context, _ dial.Request) error {
 				<-ctx.Done()
-				return mcpbridge.AsDialError(ctx.Err())
+				return dial.AsError(ctx.Err())
 			}
 		})
 		h.server.breakConnection("a", true)

@@ -7,17 +7,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
 // downServer dials a server in vain.
 type downServer struct {
-	mcpbridge.Dialer
+	dial.Dialer
 	name string
 }
 
-func (d *downServer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (d *downServer) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	if req.Key.Server == d.name {
 		return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbridge.Absent, Detail: "connection refused"}
 	}
@@ -26,7 +27,7 @@ func (d *downServer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbr
 
 // A toolset waits for ListTimeout for a server that is down, once, and meanwhile has what others list.
 func TestServerThatIsDownIsWaitedForOnceAndDelaysNoOtherList(t *testing.T) {
-	cfg := supervisor.Config{WrapDialer: func(d mcpbridge.Dialer) mcpbridge.Dialer { return &downServer{d, "s0"} }}
+	cfg := dial.Wrap(supervisor.Config{}, func(d dial.Dialer) dial.Dialer { return &downServer{d, "s0"} })
 	gather(t, 2, cfg, nil, func(_ context.Context, c *crowd) {
 		waits := func(want string, most time.Duration) {
 			c.Helper()

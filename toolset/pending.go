@@ -12,6 +12,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/internal/storelimit"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -325,7 +326,7 @@ func (p *pendingCalls) load(ctx context.Context, id string) (*Pending, error) {
 	if call != nil || p.store == nil {
 		return call, nil
 	}
-	record, err := p.store.Load(ctx, mcpbridge.CallKey(p.scope, id))
+	record, err := p.store.Load(ctx, recordkey.Call(p.scope, id))
 	if err != nil || record == nil || len(record.Call) == 0 {
 		return nil, err
 	}
@@ -340,7 +341,7 @@ func (p *pendingCalls) save(ctx context.Context, call, taken *Pending) error {
 		if err != nil {
 			return err
 		}
-		return p.store.Save(ctx, mcpbridge.CallKey(p.scope, call.ID), &mcpbridge.Record{Call: data})
+		return p.store.Save(ctx, recordkey.Call(p.scope, call.ID), &mcpbridge.Record{Call: data})
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -354,7 +355,7 @@ func (p *pendingCalls) save(ctx context.Context, call, taken *Pending) error {
 // remove removes the call that is pending under an id.
 func (p *pendingCalls) remove(ctx context.Context, id string) error {
 	if p.store != nil {
-		if err := p.store.Delete(ctx, mcpbridge.CallKey(p.scope, id)); err != nil {
+		if err := p.store.Delete(ctx, recordkey.Call(p.scope, id)); err != nil {
 			return err
 		}
 	}

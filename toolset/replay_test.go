@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
@@ -17,11 +18,11 @@ import (
 
 // losing is a dialer whose first connection that runs a call breaks before the answer.
 type losing struct {
-	mcpbridge.Dialer
+	dial.Dialer
 	lost atomic.Bool
 }
 
-func (l *losing) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (l *losing) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	conn, err := l.Dialer.Dial(ctx, req)
 	if err != nil {
 		return nil, err
@@ -30,7 +31,7 @@ func (l *losing) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge
 }
 
 type losingConn struct {
-	mcpbridge.Conn
+	dial.Conn
 	of *losing
 }
 
@@ -81,10 +82,10 @@ func TestHintsOfASharedOrStoredListPermitNoReplay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, l, store := newHinting(), new(losing), &resume.Memory{}
-			cfg := supervisor.Config{Store: store, WrapDialer: func(d mcpbridge.Dialer) mcpbridge.Dialer {
+			cfg := dial.Wrap(supervisor.Config{Store: store}, func(d dial.Dialer) dial.Dialer {
 				l.Dialer = d
 				return l
-			}}
+			})
 			serve := func(srv *mcpbridge.Server) { srv.InMemory = s.mcp }
 			list := func(_ context.Context, c *crowd) {
 				s.says.Store(true)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -18,12 +19,12 @@ import (
 
 // leaving is a dialer whose servers can go away.
 type leaving struct {
-	mcpbridge.Dialer
+	dial.Dialer
 	away  atomic.Bool
 	dials atomic.Int32
 }
 
-func (l *leaving) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (l *leaving) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	l.dials.Add(1)
 	if l.away.Load() {
 		return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbridge.Absent, Detail: "connection refused"}
@@ -34,10 +35,10 @@ func (l *leaving) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridg
 // withLeaving runs a scenario with a server that can go away. news are the events that the catalogue has something else.
 func withLeaving(t *testing.T, cfg supervisor.Config, scenario func(ctx context.Context, c *crowd, l *leaving, news chan string)) {
 	l := new(leaving)
-	cfg.WrapDialer = func(d mcpbridge.Dialer) mcpbridge.Dialer {
+	cfg = dial.Wrap(cfg, func(d dial.Dialer) dial.Dialer {
 		l.Dialer = d
 		return l
-	}
+	})
 	gather(t, 1, cfg, nil, func(ctx context.Context, c *crowd) {
 		news := make(chan string, 100)
 		events := c.sup.System().EventStream.Subscribe(func(event any) {

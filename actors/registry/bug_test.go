@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
@@ -40,7 +41,7 @@ func (s *stub) change(by int) {
 	s.open += by
 }
 
-func (s *stub) Dial(ctx context.Context, _ mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (s *stub) Dial(ctx context.Context, _ dial.Request) (dial.Conn, error) {
 	select {
 	case <-time.After(time.Second):
 	case <-ctx.Done():
@@ -71,7 +72,7 @@ func (c *stubConn) Do(ctx context.Context, op messages.Operation) (messages.Resu
 }
 
 func (c *stubConn) Hint(string) (safe, known bool) { return false, true }
-func (c *stubConn) Info() mcpbridge.Info           { return mcpbridge.Info{} }
+func (c *stubConn) Info() dial.Info                { return dial.Info{} }
 func (c *stubConn) Resume() *mcpbridge.Resume      { return nil }
 func (c *stubConn) Detach(context.Context) error {
 	c.once.Do(func() { close(c.cut); c.s.change(-1) })

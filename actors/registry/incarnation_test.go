@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -20,13 +21,13 @@ import (
 // bubble order all access.
 type scripted struct {
 	stub
-	dials []func(ctx context.Context) (mcpbridge.Conn, error)
-	asked []mcpbridge.DialRequest // for each dial
-	live  int                     // connections that are not closed
+	dials []func(ctx context.Context) (dial.Conn, error)
+	asked []dial.Request // for each dial
+	live  int            // connections that are not closed
 	most  int
 }
 
-func (d *scripted) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (d *scripted) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	if req.Key.Server != "scripted" {
 		return d.stub.Dial(ctx, req)
 	}
@@ -87,15 +88,15 @@ func (w *watchedRegistry) callScripted() *protocol.Future {
 // waits for that.
 func TestTheConnectionOfAnAbandonedDialIsClosedBeforeTheNextDial(t *testing.T) {
 	d := &scripted{}
-	d.dials = []func(context.Context) (mcpbridge.Conn, error){
-		func(context.Context) (mcpbridge.Conn, error) {
+	d.dials = []func(context.Context) (dial.Conn, error){
+		func(context.Context) (dial.Conn, error) {
 			return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbridge.Absent}
 		},
-		func(ctx context.Context) (mcpbridge.Conn, error) {
+		func(ctx context.Context) (dial.Conn, error) {
 			<-ctx.Done()
 			return d.opens(time.Second), nil
 		},
-		func(context.Context) (mcpbridge.Conn, error) { return d.opens(0), nil },
+		func(context.Context) (dial.Conn, error) { return d.opens(0), nil },
 	}
 	inScript(t, d, func(w *watchedRegistry) {
 		call := w.callScripted()
@@ -121,16 +122,16 @@ func TestTheSessionOfAnAbandonedDialIsResumedAfterAnExpiry(t *testing.T) {
 		return conn
 	}
 	expired := opens("expired")
-	d.dials = []func(context.Context) (mcpbridge.Conn, error){
-		func(context.Context) (mcpbridge.Conn, error) { return expired, nil },
-		func(context.Context) (mcpbridge.Conn, error) {
+	d.dials = []func(context.Context) (dial.Conn, error){
+		func(context.Context) (dial.Conn, error) { return expired, nil },
+		func(context.Context) (dial.Conn, error) {
 			return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbridge.Absent}
 		},
-		func(ctx context.Context) (mcpbridge.Conn, error) {
+		func(ctx context.Context) (dial.Conn, error) {
 			<-ctx.Done()
 			return opens("abandoned"), nil
 		},
-		func(context.Context) (mcpbridge.Conn, error) { return opens("last"), nil },
+		func(context.Context) (dial.Conn, error) { return opens("last"), nil },
 	}
 	inScript(t, d, func(w *watchedRegistry) {
 		require.IsType(t, &messages.ToolResult{}, <-w.callScripted().Reply)
@@ -154,13 +155,13 @@ func TestTheSessionOfAnAbandonedDialIsResumedAfterAnExpiry(t *testing.T) {
 func TestTheLateEndOfAnEarlierConnectionRestartsNothing(t *testing.T) {
 	d := &scripted{}
 	lost := &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Sent: true}
-	d.dials = []func(context.Context) (mcpbridge.Conn, error){
-		func(context.Context) (mcpbridge.Conn, error) {
+	d.dials = []func(context.Context) (dial.Conn, error){
+		func(context.Context) (dial.Conn, error) {
 			conn := d.opens(0)
 			conn.err = lost
 			return conn, nil
 		},
-		func(context.Context) (mcpbridge.Conn, error) { return d.opens(0), nil },
+		func(context.Context) (dial.Conn, error) { return d.opens(0), nil },
 	}
 	inScript(t, d, func(w *watchedRegistry) {
 		require.Equal(t, messages.CodeLost, (<-w.callScripted().Reply).(*messages.Failure).Code)

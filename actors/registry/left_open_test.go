@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -35,7 +36,7 @@ func (c *resumable) Resume() *mcpbridge.Resume {
 	return &mcpbridge.Resume{SessionID: cmp.Or(c.id, "id"), Server: &mcp.InitializeResult{ProtocolVersion: "2025-06-18"}}
 }
 
-func (c *resumable) Info() mcpbridge.Info { return mcpbridge.Info{Attached: c.isAttached} }
+func (c *resumable) Info() dial.Info { return dial.Info{Attached: c.isAttached} }
 
 func (c *resumable) Do(ctx context.Context, op messages.Operation) (messages.Result, error) {
 	time.Sleep(c.deaf)
@@ -76,7 +77,7 @@ func TestASessionThatTheStoreDoesNotHaveIsNotLeftOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &scripted{}
 			conn := d.opensResumable()
-			d.dials = []func(context.Context) (mcpbridge.Conn, error){func(context.Context) (mcpbridge.Conn, error) { return conn, nil }}
+			d.dials = []func(context.Context) (dial.Conn, error){func(context.Context) (dial.Conn, error) { return conn, nil }}
 			inWatchedRegistry(t, func(w *watchedRegistry) { require.IsType(t, &messages.ToolResult{}, <-w.callScripted().Reply) }, leavingOpen(d, store))
 			require.Equal(t, name == "saved", conn.isDetached.Load())
 			require.Equal(t, name != "saved", conn.isClosed.Load())
@@ -88,12 +89,12 @@ func TestASessionThatTheStoreDoesNotHaveIsNotLeftOpen(t *testing.T) {
 func TestASessionThatHasExpiredIsNotLeftOpen(t *testing.T) {
 	d := &scripted{}
 	conn := d.opensResumable()
-	d.dials = []func(context.Context) (mcpbridge.Conn, error){
-		func(context.Context) (mcpbridge.Conn, error) {
+	d.dials = []func(context.Context) (dial.Conn, error){
+		func(context.Context) (dial.Conn, error) {
 			conn.err = &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Sent: true}
 			return conn, nil
 		},
-		func(ctx context.Context) (mcpbridge.Conn, error) {
+		func(ctx context.Context) (dial.Conn, error) {
 			<-ctx.Done()
 			return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable}
 		},
@@ -112,7 +113,7 @@ func TestABugInASessionThatDrainsDoesNotForgetWhatCouldNotBeClosed(t *testing.T)
 	d := &scripted{}
 	conn := d.opensResumable()
 	conn.fails, conn.deaf = errors.New("502"), 2*time.Second
-	d.dials = []func(context.Context) (mcpbridge.Conn, error){func(context.Context) (mcpbridge.Conn, error) { return conn, nil }}
+	d.dials = []func(context.Context) (dial.Conn, error){func(context.Context) (dial.Conn, error) { return conn, nil }}
 	var isPlanted atomic.Bool
 	inWatchedRegistry(t, func(w *watchedRegistry) {
 		w.callScripted()
@@ -136,9 +137,9 @@ func TestTheStoreHasTheGenerationOfASessionThatHadABugAsItOpened(t *testing.T) {
 	d, s := &scripted{}, &oneRecord{key: messages.Key{Server: "scripted", Scope: "a"}, record: &mcpbridge.Record{}}
 	first, second := d.opensResumable(), d.opensResumable()
 	second.isAttached = true
-	d.dials = []func(context.Context) (mcpbridge.Conn, error){
-		func(context.Context) (mcpbridge.Conn, error) { return first, nil },
-		func(context.Context) (mcpbridge.Conn, error) { return second, nil },
+	d.dials = []func(context.Context) (dial.Conn, error){
+		func(context.Context) (dial.Conn, error) { return first, nil },
+		func(context.Context) (dial.Conn, error) { return second, nil },
 	}
 	inWatchedRegistry(t, func(w *watchedRegistry) {
 		require.Equal(t, messages.CodeInternal, (<-w.callScripted().Reply).(*messages.Failure).Code)
@@ -178,7 +179,7 @@ type replacing struct {
 	closed *resumable
 }
 
-func (r *replacing) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (r *replacing) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	other := *req.Resume
 	other.SessionID = "other"
 	return r.closed, r.Save(ctx, r.key, &mcpbridge.Record{Resume: other, Generation: 2})
@@ -203,7 +204,7 @@ type outliving struct {
 	dials []string // of the key in the store: the session that each closes, or ""
 }
 
-func (o *outliving) Dial(_ context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (o *outliving) Dial(_ context.Context, req dial.Request) (dial.Conn, error) {
 	c := new(scripted).opensResumable()
 	c.isAttached = req.Only
 	switch {
@@ -238,7 +239,7 @@ type reopening struct {
 	resumed []*mcpbridge.Resume // by each dial of the key
 }
 
-func (r *reopening) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (r *reopening) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	c := new(scripted).opensResumable()
 	c.isAttached = req.Resume != nil
 	if req.Key == r.key {
@@ -294,7 +295,7 @@ func TestASessionThatIsBeingClosedIsNotLeftOpenByStop(t *testing.T) {
 	d := &scripted{}
 	conn := d.opensResumable()
 	conn.deaf = 2 * time.Second
-	d.dials = []func(context.Context) (mcpbridge.Conn, error){func(context.Context) (mcpbridge.Conn, error) { return conn, nil }}
+	d.dials = []func(context.Context) (dial.Conn, error){func(context.Context) (dial.Conn, error) { return conn, nil }}
 	inWatchedRegistry(t, func(w *watchedRegistry) {
 		w.callScripted()
 		synctest.Wait()
@@ -310,7 +311,7 @@ func TestASessionWhoseConnectionIsBeingDetachedIsClosed(t *testing.T) {
 	d := &scripted{}
 	conn := d.opensResumable()
 	conn.ends, conn.err = time.Second, &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Sent: true}
-	d.dials = []func(context.Context) (mcpbridge.Conn, error){func(context.Context) (mcpbridge.Conn, error) { return conn, nil }}
+	d.dials = []func(context.Context) (dial.Conn, error){func(context.Context) (dial.Conn, error) { return conn, nil }}
 	inScript(t, d, func(w *watchedRegistry) {
 		require.Equal(t, messages.CodeLost, (<-w.callScripted().Reply).(*messages.Failure).Code)
 		synctest.Wait()
@@ -327,9 +328,9 @@ func TestASessionThatWasLeftOpenIsNotForgottenWithTheOneBeforeIt(t *testing.T) {
 	expired, left := d.opensResumable(), d.opensResumable()
 	expired.err = &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Sent: true}
 	left.id, left.ends = "left", time.Second
-	d.dials = []func(context.Context) (mcpbridge.Conn, error){
-		func(context.Context) (mcpbridge.Conn, error) { return expired, nil },
-		func(ctx context.Context) (mcpbridge.Conn, error) {
+	d.dials = []func(context.Context) (dial.Conn, error){
+		func(context.Context) (dial.Conn, error) { return expired, nil },
+		func(ctx context.Context) (dial.Conn, error) {
 			<-ctx.Done()
 			return left, nil
 		},
@@ -365,7 +366,7 @@ func (s *slowLoad) Load(ctx context.Context, key messages.Key) (*mcpbridge.Recor
 	return s.oneRecord.Load(ctx, key)
 }
 
-func (s *slowLoad) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (s *slowLoad) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	if ctx.Err() != nil {
 		s.abandoned.Add(1)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -27,7 +28,7 @@ type oneRecord struct {
 	resumed []bool // of each dial of the key: whether it was to resume the session
 }
 
-func (o *oneRecord) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (o *oneRecord) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	if req.Key == o.key && !req.Only {
 		o.mu.Lock()
 		o.resumed = append(o.resumed, req.Resume != nil)

@@ -7,6 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
+	"github.com/mcpactor/mcpactor/internal/listclass"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -25,8 +26,8 @@ func classesOf(servers []mcpbridge.Server, can *mcp.ClientCapabilities) map[stri
 		if srv.ListClass != nil || srv.PerKey != nil {
 			continue
 		}
-		class := srv.ClassOf(context.Background(), messages.Key{Server: srv.Name}, can)
-		if class != mcpbridge.OwnListClass(messages.DefaultScope) {
+		class := listclass.Of(context.Background(), &srv, messages.Key{Server: srv.Name}, can)
+		if class != listclass.Own(messages.DefaultScope) {
 			classes[srv.Name] = class
 		}
 	}

@@ -10,16 +10,17 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // simOpening is what a dial has left that was given up. Its server opens a session when it answers.
 type simOpening struct {
-	mcpbridge.Conn // nil: only Resume and Close are called
-	p              *supervisor
-	of             *served
-	unanswered     bool // for ever
+	dial.Conn  // nil: only Resume and Close are called
+	p          *supervisor
+	of         *served
+	unanswered bool // for ever
 }
 
 // Resume returns nil.
@@ -33,10 +34,10 @@ func (o *simOpening) Close(ctx context.Context) error {
 	switch {
 	case o.unanswered || how == 2 && o.of.known && !w.healed:
 		o.unanswered, o.of.excuse = true, "nobody can know whether it was opened"
-		return mcpbridge.ErrUnanswered
+		return dial.ErrUnanswered
 	case how == 1 && !w.healed:
 		o.of.excuse = "the connection ends it when the server answers"
-		return mcpbridge.ErrOpening
+		return dial.ErrOpening
 	case how != 0 && !w.healed:
 		w.Logf("%s could not be closed", name)
 		return &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "503"}
@@ -52,7 +53,7 @@ type simConn struct {
 	p        *supervisor
 	key      messages.Key
 	n        int
-	req      mcpbridge.DialRequest
+	req      dial.Request
 	of       *served
 	attached bool
 	listed   bool // the tools
@@ -321,8 +322,8 @@ func (c *simConn) Hint(tool string) (safe, known bool) {
 }
 
 // Info describes the session.
-func (c *simConn) Info() mcpbridge.Info {
-	return mcpbridge.Info{Server: &mcp.InitializeResult{}, Attached: c.attached}
+func (c *simConn) Info() dial.Info {
+	return dial.Info{Server: &mcp.InitializeResult{}, Attached: c.attached}
 }
 
 // Resume returns how to resume the session. That of a command ends with its process.

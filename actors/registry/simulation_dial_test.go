@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
@@ -25,7 +26,7 @@ const (
 )
 
 // Dial opens a session.
-func (p *supervisor) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (p *supervisor) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	p.work(ctx, "dial of "+req.Key.String(), nil)
 	srv, there := p.servers[req.Key.Server]
 	switch {
@@ -64,7 +65,7 @@ func (p *supervisor) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbr
 }
 
 // dial opens a session, or fails.
-func (p *supervisor) dial(ctx context.Context, req mcpbridge.DialRequest, at *address, where string) (*simConn, error) {
+func (p *supervisor) dial(ctx context.Context, req dial.Request, at *address, where string) (*simConn, error) {
 	w, key := &p.s.world, req.Key
 	failure := func(class mcpbridge.Class, presence mcpbridge.Presence) *mcpbridge.Error {
 		return &mcpbridge.Error{Class: class, Server: presence, Detail: "the dial has failed", Err: ctx.Err()}
@@ -103,7 +104,7 @@ func (p *supervisor) dial(ctx context.Context, req mcpbridge.DialRequest, at *ad
 		if how == dialHangs {
 			err := failure(mcpbridge.Unavailable, mcpbridge.Absent)
 			if ctx.Err() != nil && req.Resume == nil { // else nothing was sent that opens a session
-				err.Left = &simOpening{p: p, of: w.newSession(p, key, at)}
+				err = dial.LeaveOpen(*err, &simOpening{p: p, of: w.newSession(p, key, at)})
 			}
 			return nil, err
 		}
@@ -141,7 +142,7 @@ func (p *supervisor) dial(ctx context.Context, req mcpbridge.DialRequest, at *ad
 }
 
 // adopt returns the connection of the second session that is kept for the key, or nil. One that does not fit ends.
-func (p *supervisor) adopt(ctx context.Context, req mcpbridge.DialRequest, at *address) *simConn {
+func (p *supervisor) adopt(ctx context.Context, req dial.Request, at *address) *simConn {
 	k := p.adoptable[req.Key]
 	switch {
 	case k == nil:
@@ -170,7 +171,7 @@ func (c *simConn) opened() *simConn {
 }
 
 // resumes returns the session that a dial resumes, or nil.
-func (p *supervisor) resumes(req mcpbridge.DialRequest, at *address) *served {
+func (p *supervisor) resumes(req dial.Request, at *address) *served {
 	if req.Resume == nil {
 		return nil
 	}
@@ -193,7 +194,7 @@ func (p *supervisor) resumes(req mcpbridge.DialRequest, at *address) *served {
 }
 
 // open counts the transport of a dial. That which closes what others have left open belongs to no tenant.
-func (p *supervisor) open(req mcpbridge.DialRequest, by int) {
+func (p *supervisor) open(req dial.Request, by int) {
 	p.count(req, by)
 	s, key, tenant := p.s, req.Key, tenantOfScope(req.Key)
 	if by < 0 {
@@ -223,7 +224,7 @@ func (p *supervisor) open(req mcpbridge.DialRequest, by int) {
 }
 
 // count counts the transport of a dial, and checks nothing.
-func (p *supervisor) count(req mcpbridge.DialRequest, by int) {
+func (p *supervisor) count(req dial.Request, by int) {
 	p.live[req.Key] += by
 	p.total += by
 	if !req.Only {

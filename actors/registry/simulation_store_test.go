@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -49,7 +50,7 @@ func (p *supervisor) Save(ctx context.Context, key messages.Key, record *mcpbrid
 		return err
 	case before != nil && before.Generation > record.Generation && !p.s.failed[key]:
 		p.s.violate("a record is outdated", "%s: generation %d replaces %d", key, record.Generation, before.Generation)
-	case !p.s.owns(p, key) && p.s.owners.moving[key.Scope] != p && record.SessionID != "" && !mcpbridge.IsListKey(key) && !p.s.meddledWith[key]:
+	case !p.s.owns(p, key) && p.s.owners.moving[key.Scope] != p && record.SessionID != "" && !recordkey.IsList(key) && !p.s.meddledWith[key]:
 		p.s.violate("a record of another process", "%s saves a session of %s", p.name, key)
 	}
 	p.s.stored[key] = record

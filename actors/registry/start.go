@@ -10,8 +10,8 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/door"
+	"github.com/mcpactor/mcpactor/internal/identity"
 	"github.com/mcpactor/mcpactor/internal/protocol"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -42,7 +42,7 @@ func Start(system *actor.ActorSystem, with actors.Config) (pid *actor.PID, free 
 func configOf(with actors.Config, d actor.Dispatcher) contract.Config {
 	return contract.Config{
 		Config: with, Dispatcher: d,
-		Declared: mcpbridge.Declared(with.Capabilities), Classes: classesOf(with.Servers, with.Capabilities),
+		Declared: identity.OfCapabilities(with.Capabilities), Classes: classesOf(with.Servers, with.Capabilities),
 	}
 }
 

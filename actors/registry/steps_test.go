@@ -24,6 +24,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
 	"github.com/mcpactor/mcpactor/actors/internal/pace"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
@@ -354,7 +355,7 @@ type placesDialer struct {
 	up atomic.Bool
 }
 
-func (d *placesDialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (d *placesDialer) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	if err := req.Resolved(ctx, &mcpbridge.Server{Name: "s", URL: "http://" + req.Key.Scope}); err != nil {
 		return nil, err
 	}

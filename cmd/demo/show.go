@@ -22,6 +22,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -146,15 +147,14 @@ func newShow(cmd *showCmd) (*show, error) {
 		return nil, err
 	}
 	s.system = actor.NewActorSystem(supervisor.WithSystemLogger(zerolog.Nop()))
-	s.sup, err = supervisor.Start(s.system, supervisor.Config{
+	s.sup, err = supervisor.Start(s.system, dial.Wrap(supervisor.Config{
 		Servers: []mcpbridge.Server{
 			{Name: "web", URL: "http://" + s.http.addr},
 			{Name: "stdio", Command: exe, Args: []string{"serve"}, Env: map[string]string{processLogVar: s.processes.path}},
 		},
 		MaxSessions: cmd.MaxSessions, MaxDials: 8, Budget: 50, BackoffBase: 50 * time.Millisecond, BackoffMax: 500 * time.Millisecond,
 		CallTimeout: callLimit, DrainTimeout: time.Second, CloseTimeout: time.Second,
-		WrapDialer: s.verifier.watch,
-	})
+	}, s.verifier.watch))
 	return s, err
 }
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -142,15 +142,15 @@ func (v *verifier) check(maxSessions int) (unanswered, repeated, connections, ab
 }
 
 // watch wraps a dialer to record its connections.
-func (v *verifier) watch(d mcpbridge.Dialer) mcpbridge.Dialer { return &watchedDialer{d, v} }
+func (v *verifier) watch(d dial.Dialer) dial.Dialer { return &watchedDialer{d, v} }
 
 type watchedDialer struct {
-	mcpbridge.Dialer
+	dial.Dialer
 	verifier *verifier
 }
 
 // Dial records a connection before it is dialed.
-func (w *watchedDialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (w *watchedDialer) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	w.verifier.opened(req.Key, 1)
 	conn, err := w.Dialer.Dial(ctx, req)
 	if err != nil {
@@ -161,7 +161,7 @@ func (w *watchedDialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mc
 }
 
 type watchedConn struct {
-	mcpbridge.Conn
+	dial.Conn
 	verifier *verifier
 	key      messages.Key
 	once     sync.Once

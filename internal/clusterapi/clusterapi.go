@@ -13,12 +13,14 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/internal/caller"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/door"
 	"github.com/mcpactor/mcpactor/internal/entry"
 	"github.com/mcpactor/mcpactor/internal/freeport"
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/internal/results"
 	"github.com/mcpactor/mcpactor/internal/storelimit"
@@ -125,6 +127,27 @@ var LimitStore = storelimit.New
 
 // FreeAddr is [freeport.Addr].
 var FreeAddr = freeport.Addr
+
+// What a supervisor dials with.
+type (
+	// Conn is [dial.Conn].
+	Conn = dial.Conn
+	// ConnInfo is [dial.Info].
+	ConnInfo = dial.Info
+	// Dialer is [dial.Dialer].
+	Dialer = dial.Dialer
+	// DialRequest is [dial.Request].
+	DialRequest = dial.Request
+)
+
+// ReplaceDialer is [dial.Replace].
+func ReplaceDialer[Config any](cfg Config, d Dialer) Config { return dial.Replace(cfg, d) }
+
+// WrapDialer is [dial.Wrap].
+func WrapDialer[Config any](cfg Config, wrap func(Dialer) Dialer) Config { return dial.Wrap(cfg, wrap) }
+
+// IsCallKey is [recordkey.IsCall].
+var IsCallKey = recordkey.IsCall
 
 // Panic is [guard.Panic].
 type Panic = guard.Panic

@@ -19,6 +19,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
+	"github.com/mcpactor/mcpactor/internal/identity"
 	"github.com/mcpactor/mcpactor/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -195,7 +196,7 @@ func (g *Gateway) open(c *client, capabilities *mcp.ClientCapabilities) error {
 	g.clients[c.scope] = c
 	g.mu.Unlock()
 	bind := &messages.Bind{Scope: c.scope, Owner: c.owner, Capabilities: capabilities}
-	if mcpbridge.Declared(capabilities) != mcpbridge.Declared(&mcp.ClientCapabilities{}) { // or else nobody may ask
+	if identity.OfCapabilities(capabilities) != identity.OfCapabilities(&mcp.ClientCapabilities{}) { // or else nobody may ask
 		bind.Handler = c.owner
 	}
 	if _, err := g.do.Do(c.ctx, bind); err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/internal/mcpserver"
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -185,7 +185,7 @@ func (g *Gateway) sweep(ctx context.Context) error {
 		known[tools.Scope] = true
 	}
 	for _, key := range keys {
-		if known[key.Scope] || mcpbridge.IsListKey(key) || mcpbridge.IsCallKey(key) {
+		if known[key.Scope] || recordkey.IsList(key) || recordkey.IsCall(key) {
 			continue
 		}
 		if _, err := g.do.Do(ctx, &messages.CloseSession{Key: key, Now: true}); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/internal/mcpserver"
+	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
@@ -413,6 +414,6 @@ func TestClientsThatAreKeptAreBounded(t *testing.T) {
 func TestListStoreRefusesWhatIsNoList(t *testing.T) {
 	s := &ListStore{t.TempDir()}
 	require.ErrorIs(t, s.Save(t.Context(), messages.Key{Server: "s", Scope: "a"}, &mcpbridge.Record{Generation: 1}), errListsOnly)
-	require.Error(t, s.Save(t.Context(), mcpbridge.ListKey("s", "1"), &mcpbridge.Record{List: []byte("{")}))
-	require.NoError(t, s.Save(t.Context(), mcpbridge.ListKey("s", "1"), &mcpbridge.Record{List: []byte("{}")}))
+	require.Error(t, s.Save(t.Context(), recordkey.List("s", "1"), &mcpbridge.Record{List: []byte("{")}))
+	require.NoError(t, s.Save(t.Context(), recordkey.List("s", "1"), &mcpbridge.Record{List: []byte("{}")}))
 }

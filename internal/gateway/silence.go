@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/listclass"
+	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
@@ -24,8 +26,8 @@ func newSilence(store mcpbridge.Store, srv mcpbridge.Server) *silence {
 		store = new(resume.Memory)
 	}
 	srv.Auth, srv.HTTPClient, srv.PerKey, srv.ListClass = nil, nil, nil, nil // they belong to clients
-	class := srv.ClassOf(context.Background(), messages.Key{Server: srv.Name}, nil)
-	return &silence{store: store, key: mcpbridge.ListKey(srv.Name, "silence "+class)}
+	class := listclass.Of(context.Background(), &srv, messages.Key{Server: srv.Name}, nil)
+	return &silence{store: store, key: recordkey.List(srv.Name, "silence "+class)}
 }
 
 // storePatience is how long the store may take.

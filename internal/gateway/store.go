@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -28,7 +29,7 @@ func (s *ListStore) file(key messages.Key) string {
 
 // Load returns the list of a key, or nil.
 func (s *ListStore) Load(_ context.Context, key messages.Key) (*mcpbridge.Record, error) {
-	if !mcpbridge.IsListKey(key) {
+	if !recordkey.IsList(key) {
 		return nil, nil
 	}
 	data, err := os.ReadFile(s.file(key))
@@ -43,7 +44,7 @@ func (s *ListStore) Load(_ context.Context, key messages.Key) (*mcpbridge.Record
 
 // Save writes the list of a key.
 func (s *ListStore) Save(_ context.Context, key messages.Key, record *mcpbridge.Record) error {
-	if !mcpbridge.IsListKey(key) {
+	if !recordkey.IsList(key) {
 		return errListsOnly
 	}
 	if !json.Valid(record.List) {
@@ -94,7 +95,7 @@ type stores struct{ lists, others mcpbridge.Store }
 
 // of returns the store for a key.
 func (s *stores) of(key messages.Key) mcpbridge.Store {
-	if mcpbridge.IsListKey(key) {
+	if recordkey.IsList(key) {
 		return s.lists
 	}
 	return s.others

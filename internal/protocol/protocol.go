@@ -19,7 +19,7 @@ type ClientCall struct {
 type Reload struct {
 	// Servers are all servers from then on. They are valid.
 	Servers []mcpbridge.Server
-	// Classes are those of their lists, by name, as far as all keys have the same. See [mcpbridge.Server.ClassOf].
+	// Classes are those of their lists, by name, as far as all keys have the same. See [listclass.Of].
 	Classes map[string]string
 	// Apply gives the servers to the dialer. It must not block.
 	Apply func()

@@ -1,31 +1,16 @@
-// Package dialer makes the [mcpbridge.Bridge] that dials servers with the Go SDK of MCP.
+// Package dialer makes the bridge of a supervisor. It has no use outside of this module, to which the types of New belong.
 package dialer
 
 import (
-	"log/slog"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/bridge"
 )
 
-// New returns a bridge to servers, which must be valid: see [mcpbridge.Server.Validate].
-// Servers are told the capabilities, which say what a server may request; nil means none.
-//
-// The logger gets what the SDK logs about sessions; nil means none. What the SDK calls an
-// error, such as a tool that it leaves out of a list because it is malformed, is Warn. Secrets
-// of the servers are blacked out.
-//
-// The bridge runs the [mcpbridge.Cleanup] of servers for sessions that a process has left which was killed. Close ends
-// that.
-//
-// A supervisor makes its own bridge. Call New to use a bridge without a supervisor, or in
-// tests.
-func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities, logger *slog.Logger) mcpbridge.Bridge {
-	b := bridge.New(servers, capabilities)
-	if logger != nil {
-		b.LogTo(logger)
+// New returns a bridge, which begins to run the Cleanup of servers for sessions of processes that were killed. Close ends that.
+func New(cfg dial.BridgeConfig) dial.Bridge {
+	b := bridge.New(cfg.Servers, cfg.Capabilities)
+	if cfg.Logger != nil {
+		b.LogTo(cfg.Logger)
 	}
 	b.Recover()
 	return b

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/mcpactor/mcpactor/internal/caller"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/internal/tracecontext"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -32,12 +33,12 @@ func outcome(attached bool) string {
 
 // dialer reports the dials of another one.
 type dialer struct {
-	mcpbridge.Dialer
+	dial.Dialer
 	t *telemetry
 }
 
 // Dial opens a session. The handshake carries the span of the dial to the server.
-func (d *dialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (d *dialer) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	began, parent := time.Now(), req.Trace
 	var span trace.Span
 	if d.t.tracer != nil {
@@ -79,7 +80,7 @@ func (d *dialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge
 
 // conn reports what runs on a connection.
 type conn struct {
-	mcpbridge.Conn
+	dial.Conn
 	t        *telemetry
 	server   string
 	protocol string

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -74,17 +75,7 @@ func Instrument(cfg supervisor.Config, to Config) (instrumented supervisor.Confi
 		return cfg, func(*supervisor.Supervisor) (func(), error) { return func() {}, nil }, nil
 	}
 	cfg.Interceptors = slices.Concat([]actors.Interceptor{t.intercept}, cfg.Interceptors)
-	inner := cfg.WrapDialer
-	cfg.WrapDialer = func(d mcpbridge.Dialer) mcpbridge.Dialer {
-		if inner != nil {
-			d = inner(d)
-		}
-		if d == nil {
-			return nil // supervisor.Start says that this is wrong
-		}
-		return &dialer{d, t}
-	}
-	return cfg, t.observe, nil
+	return dial.Wrap(cfg, func(d dial.Dialer) dial.Dialer { return &dialer{d, t} }), t.observe, nil
 }
 
 // telemetry is what the calls and dials of one supervisor are reported with.

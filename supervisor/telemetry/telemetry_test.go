@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -107,10 +107,10 @@ func TestServersHaveTheirNamesBeforeTheSupervisorIsObserved(t *testing.T) {
 // nothing is a dialer that returns neither a connection nor an error.
 type nothing struct{}
 
-func (nothing) Dial(context.Context, mcpbridge.DialRequest) (mcpbridge.Conn, error) { return nil, nil }
+func (nothing) Dial(context.Context, dial.Request) (dial.Conn, error) { return nil, nil }
 
 func TestDialerThatReturnsNothingIsNotChanged(t *testing.T) {
-	conn, err := (&dialer{nothing{}, &telemetry{tracer: tracer{of: new(recorder)}}}).Dial(t.Context(), mcpbridge.DialRequest{})
+	conn, err := (&dialer{nothing{}, &telemetry{tracer: tracer{of: new(recorder)}}}).Dial(t.Context(), dial.Request{})
 	require.Nil(t, conn)
 	require.NoError(t, err)
 }

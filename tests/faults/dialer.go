@@ -4,8 +4,9 @@ import (
 	"context"
 	"time"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/supervisor"
 )
 
 // Hooks are called around every dial, call and close of a supervisor's connections.
@@ -14,11 +15,11 @@ import (
 type Hooks struct {
 	// BeforeDial may return an error, which fails the dial: an [*mcpbridge.Error] or
 	// any other.
-	BeforeDial func(ctx context.Context, req mcpbridge.DialRequest) error
+	BeforeDial func(ctx context.Context, key messages.Key) error
 	// AfterDial gets the error of a dial, or nil. If it returns an error the dial fails
 	// with it, and a connection that was opened is closed. If it returns nil nothing
 	// changes.
-	AfterDial func(ctx context.Context, req mcpbridge.DialRequest, err error) error
+	AfterDial func(ctx context.Context, key messages.Key, err error) error
 	// BeforeCall may return an error, which fails the operation before it is sent.
 	BeforeCall func(ctx context.Context, key messages.Key, op messages.Operation) error
 	// AfterCall may change the result and the error of an operation.
@@ -33,24 +34,27 @@ type Hooks struct {
 // closeLimit bounds the close of a connection whose dial AfterDial has failed.
 const closeLimit = 5 * time.Second
 
-// Wrap returns a dialer with the hooks. It is for supervisor.Config.WrapDialer.
-func (h Hooks) Wrap(inner mcpbridge.Dialer) mcpbridge.Dialer { return &dialer{inner, h} }
+// Config returns a configuration whose supervisor calls the hooks. A configuration may have several hooks: those that were
+// added last are called first.
+func (h Hooks) Config(cfg supervisor.Config) supervisor.Config { return dial.Wrap(cfg, h.wrap) }
+
+func (h Hooks) wrap(inner dial.Dialer) dial.Dialer { return &dialer{inner, h} }
 
 type dialer struct {
-	inner mcpbridge.Dialer
+	inner dial.Dialer
 	hooks Hooks
 }
 
 // Dial dials between the hooks.
-func (d *dialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (d *dialer) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	if d.hooks.BeforeDial != nil {
-		if err := d.hooks.BeforeDial(ctx, req); err != nil {
+		if err := d.hooks.BeforeDial(ctx, req.Key); err != nil {
 			return nil, err
 		}
 	}
 	inner, err := d.inner.Dial(ctx, req)
 	if d.hooks.AfterDial != nil {
-		if failure := d.hooks.AfterDial(ctx, req, err); failure != nil {
+		if failure := d.hooks.AfterDial(ctx, req.Key, err); failure != nil {
 			if err == nil {
 				closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 				defer cancel()
@@ -66,7 +70,7 @@ func (d *dialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge
 }
 
 type conn struct {
-	mcpbridge.Conn
+	dial.Conn
 	hooks *Hooks
 	key   messages.Key
 }

@@ -11,8 +11,7 @@
 //   - [Fault] is what the server does to a request.
 //   - [Local] is a server without a socket, for tests inside a bubble of testing/synctest.
 //   - [Tools] is an MCP server whose tools count, wait, and record every execution.
-//   - [Hooks] wrap the dialer of a supervisor: they run before and after each dial, call
-//     and close.
+//   - [Hooks] run before and after each dial, call and close of a supervisor.
 //
 // Faults are repeatable, schedules are not: a seed chooses the same faults for the same calls,
 // and the Go runtime chooses the order of goroutines. Every server listens on loopback only.

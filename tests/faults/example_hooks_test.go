@@ -16,14 +16,14 @@ import (
 // hooked returns an agent with hooks around everything that its sessions do.
 func hooked(hooks faults.Hooks) *agent {
 	server := mcpbridge.Server{InMemory: faults.NewTools().Server()}
-	return newAgent(server, supervisor.Config{WrapDialer: hooks.Wrap, BackoffBase: time.Millisecond, BackoffMax: 10 * time.Millisecond})
+	return newAgent(server, hooks.Config(supervisor.Config{BackoffBase: time.Millisecond, BackoffMax: 10 * time.Millisecond}))
 }
 
 // The first dial fails. The supervisor dials again.
 func ExampleHooks_beforeDial() {
 	var dials atomic.Int32
 	agent := hooked(faults.Hooks{
-		BeforeDial: func(context.Context, mcpbridge.DialRequest) error {
+		BeforeDial: func(context.Context, messages.Key) error {
 			if dials.Add(1) == 1 {
 				return errors.New("no route to host")
 			}

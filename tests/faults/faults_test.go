@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/dialer"
 	"github.com/mcpactor/mcpactor/messages"
@@ -35,10 +36,10 @@ func serve(t *testing.T, tools *faults.Tools) *faults.Server {
 }
 
 // connect opens a session without any supervision.
-func connect(t *testing.T, srv mcpbridge.Server, hooks faults.Hooks) mcpbridge.Conn {
+func connect(t *testing.T, srv mcpbridge.Server, hooks faults.Hooks) dial.Conn {
 	t.Helper()
-	bridge := dialer.New([]mcpbridge.Server{srv}, nil, nil)
-	conn, err := hooks.Wrap(bridge).Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: srv.Name}, Down: func(*mcpbridge.Error) {}})
+	bridge := dialer.New(dial.BridgeConfig{Servers: []mcpbridge.Server{srv}})
+	conn, err := hooks.Wrap(bridge).Dial(t.Context(), dial.Request{Key: messages.Key{Server: srv.Name}, Down: func(*mcpbridge.Error) {}})
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		conn.Close(context.Background())
@@ -48,7 +49,7 @@ func connect(t *testing.T, srv mcpbridge.Server, hooks faults.Hooks) mcpbridge.C
 }
 
 // call calls a tool, and returns the text of its result.
-func call(conn mcpbridge.Conn, tool string, args map[string]any) (string, error) {
+func call(conn dial.Conn, tool string, args map[string]any) (string, error) {
 	op := &messages.CallTool{Params: &mcp.CallToolParams{Name: tool, Arguments: args}}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -144,7 +145,7 @@ func TestServerForgetsStopsAndRestarts(t *testing.T) {
 	require.Equal(t, 1, s.ExpireSome(1, faults.Expiries()[0]))
 	require.Equal(t, 1, s.Sessions())
 	require.Equal(t, 1, s.Expire(faults.Expiries()[0]))
-	for _, conn := range []mcpbridge.Conn{one, two} {
+	for _, conn := range []dial.Conn{one, two} {
 		_, err = call(conn, "count", nil)
 		require.Equal(t, mcpbridge.Gone, mcpbridge.AsError(err).Session, "%v", err)
 	}
@@ -211,8 +212,8 @@ func TestHooksSeeAndChangeEverything(t *testing.T) {
 	var dials, closes atomic.Int64
 	var refuse, replace, keep atomic.Bool
 	hooks := faults.Hooks{
-		BeforeDial: func(context.Context, mcpbridge.DialRequest) error { dials.Add(1); return nil },
-		AfterDial:  func(_ context.Context, _ mcpbridge.DialRequest, err error) error { return err },
+		BeforeDial: func(context.Context, messages.Key) error { dials.Add(1); return nil },
+		AfterDial:  func(_ context.Context, _ messages.Key, err error) error { return err },
 		BeforeCall: func(context.Context, messages.Key, messages.Operation) error {
 			if refuse.Load() {
 				return &mcpbridge.Error{Class: mcpbridge.NotSent}
@@ -249,12 +250,12 @@ func TestHooksSeeAndChangeEverything(t *testing.T) {
 	require.NoError(t, conn.Close(t.Context()))
 	require.EqualValues(t, 1, closes.Load())
 
-	failing := faults.Hooks{AfterDial: func(context.Context, mcpbridge.DialRequest, error) error { return io.EOF }}
-	_, err = failing.Wrap(dialer.New([]mcpbridge.Server{{Name: "s", InMemory: tools.Server()}}, nil, nil)).
-		Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "s"}})
+	failing := faults.Hooks{AfterDial: func(context.Context, messages.Key, error) error { return io.EOF }}
+	_, err = failing.Wrap(dialer.New(dial.BridgeConfig{Servers: []mcpbridge.Server{{Name: "s", InMemory: tools.Server()}}})).
+		Dial(t.Context(), dial.Request{Key: messages.Key{Server: "s"}})
 	require.ErrorIs(t, err, io.EOF)
-	refusing := faults.Hooks{BeforeDial: func(context.Context, mcpbridge.DialRequest) error { return io.EOF }}
-	_, err = refusing.Wrap(nil).Dial(t.Context(), mcpbridge.DialRequest{})
+	refusing := faults.Hooks{BeforeDial: func(context.Context, messages.Key) error { return io.EOF }}
+	_, err = refusing.Wrap(nil).Dial(t.Context(), dial.Request{})
 	require.ErrorIs(t, err, io.EOF)
 }
 
@@ -328,9 +329,9 @@ func TestSessionWhoseDeleteWasRefusedIsThereStill(t *testing.T) {
 // A hook that returns nil changes nothing.
 func TestHookThatLooksOnKeepsTheErrorOfADial(t *testing.T) {
 	var seen error
-	hooks := faults.Hooks{AfterDial: func(_ context.Context, _ mcpbridge.DialRequest, err error) error { seen = err; return nil }}
+	hooks := faults.Hooks{AfterDial: func(_ context.Context, _ messages.Key, err error) error { seen = err; return nil }}
 	srv := mcpbridge.Server{Name: "s", Command: "no-such-command"}
-	conn, err := hooks.Wrap(dialer.New([]mcpbridge.Server{srv}, nil, nil)).Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "s"}})
+	conn, err := hooks.Wrap(dialer.New(dial.BridgeConfig{Servers: []mcpbridge.Server{srv}})).Dial(t.Context(), dial.Request{Key: messages.Key{Server: "s"}})
 	require.Error(t, err)
 	require.Nil(t, conn)
 	require.Equal(t, err, seen)

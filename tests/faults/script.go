@@ -13,6 +13,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -160,16 +161,7 @@ func (s *Script) Config(cfg supervisor.Config) supervisor.Config {
 			return one, err
 		}
 	}
-	wrap := cfg.WrapDialer
-	cfg.WrapDialer = func(inner mcpbridge.Dialer) mcpbridge.Dialer {
-		if wrap != nil {
-			if inner = wrap(inner); inner == nil {
-				return nil
-			}
-		}
-		return &watched{inner, s}
-	}
-	return cfg
+	return dial.Wrap(cfg, func(inner dial.Dialer) dial.Dialer { return &watched{inner, s} })
 }
 
 // replace makes the script the place where a server is reached.
@@ -228,12 +220,12 @@ func (s *Script) Unused() (unused []string) {
 
 // watched is a dialer that tells the script whose sessions it opens.
 type watched struct {
-	mcpbridge.Dialer
+	dial.Dialer
 	script *Script
 }
 
 // Dial dials, and notes the session.
-func (d *watched) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (d *watched) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	conn, err := d.Dialer.Dial(ctx, req)
 	if err == nil && req.Key.Server == d.script.name {
 		d.script.opens(req.Key, conn.Resume())

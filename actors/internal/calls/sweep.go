@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/jobs"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -34,7 +34,7 @@ func (s *sweeper) sweep(now time.Time) {
 			return err
 		})
 		for _, key := range keys {
-			if store := (contract.KeyStore{Cfg: s.cfg, Key: key}); mcpbridge.IsCallKey(key) && contract.IsOutdated(store.Load(), now) {
+			if store := (contract.KeyStore{Cfg: s.cfg, Key: key}); recordkey.IsCall(key) && contract.IsOutdated(store.Load(), now) {
 				store.Try("delete a call", func(ctx context.Context) error { return s.cfg.Store.Delete(ctx, key) })
 			}
 		}

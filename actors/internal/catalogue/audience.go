@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/listclass"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -20,7 +20,7 @@ func (c *Catalogue) Opened(s *Session, key messages.Key, class string, now time.
 	for _, h := range s.lists {
 		h.list = nil
 	}
-	if class != "" && class != mcpbridge.OwnListClass(key.Scope) {
+	if class != "" && class != listclass.Own(key.Scope) {
 		c.join(s, audience{key.Server, class})
 	}
 }

@@ -11,8 +11,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/recordkey"
+	"github.com/mcpactor/mcpactor/internal/listclass"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -103,7 +104,7 @@ func (f *Fetch) ListKey() messages.Key {
 
 // ListKey returns the key of a list of a class. It does not reveal the class.
 func ListKey(server, class, method string) messages.Key {
-	return mcpbridge.ListKey(server, fmt.Sprintf("%s %x", method, sha256.Sum256([]byte(class))))
+	return recordkey.List(server, fmt.Sprintf("%s %x", method, sha256.Sum256([]byte(class))))
 }
 
 // MayAsk reports whether another member of a cluster may have the list: scopes share it, and no open session is to list
@@ -295,7 +296,7 @@ func (c *Catalogue) Forget(server string) {
 func (c *Catalogue) keyOf(key messages.Key, class, method string) entryKey {
 	at := entryKey{audience{key.Server, class}, method}
 	if e := c.entries[at]; e != nil && e.private {
-		at.class = mcpbridge.OwnListClass(key.Scope)
+		at.class = listclass.Own(key.Scope)
 	}
 	return at
 }

@@ -3,8 +3,8 @@ package catalogue
 import (
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/listclass"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -29,7 +29,7 @@ type entry struct {
 
 // isShared reports whether the entry is for a class of scopes, and not for the scope of a key alone.
 func (e *entry) isShared(key messages.Key) bool {
-	return e.class != mcpbridge.OwnListClass(key.Scope)
+	return e.class != listclass.Own(key.Scope)
 }
 
 // changed returns the number of announced changes that may concern the list.

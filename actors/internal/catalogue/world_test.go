@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/listclass"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -138,7 +138,7 @@ func (w *world) end(k *key) {
 func (w *world) separate(k *key) {
 	w.note()
 	if k.alone = !k.alone; k.alone {
-		k.class = mcpbridge.OwnListClass(k.Scope)
+		k.class = listclass.Own(k.Scope)
 	} else {
 		k.class = commonClass(slices.Index(w.keys, k))
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/sessions"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/protocol"
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -96,7 +96,7 @@ func (c *Closer) listStore(closes *closing.Command) {
 			all, err := c.Cfg.Store.Keys(ctx)
 			if err == nil {
 				keys = slices.DeleteFunc(all, func(key messages.Key) bool {
-					return !closes.Match(key) || mcpbridge.IsListKey(key) || mcpbridge.IsCallKey(key)
+					return !closes.Match(key) || recordkey.IsList(key) || recordkey.IsCall(key)
 				})
 			}
 			return err

@@ -4,6 +4,7 @@ package connections
 import (
 	"slices"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
@@ -12,22 +13,22 @@ import (
 //	Current ──restart──▶ Old ──detached──▶ Resumable ──▶ resumed by the next dial, or closed
 type Connections struct {
 	// Current is the connection that calls run on, or nil.
-	Current mcpbridge.Conn
+	Current dial.Conn
 	// Old was Current before a fault, or nil. It is released before the next dial.
-	Old mcpbridge.Conn
+	Old dial.Conn
 	// Resumable was Old, or is nil. The server may still have its MCP session, which
 	// the next dial resumes, or which is closed if there is no next dial.
-	Resumable mcpbridge.Conn
+	Resumable dial.Conn
 	// Closing is which of them this incarnation is detaching or closing, or nil.
-	Closing mcpbridge.Conn
+	Closing dial.Conn
 
 	// gone is the connection, of these, whose MCP session the server no longer knows; or nil.
-	gone mcpbridge.Conn
+	gone dial.Conn
 }
 
 // All returns the connections, in the order in which they are closed.
-func (c *Connections) All() (all []mcpbridge.Conn) {
-	for _, conn := range []mcpbridge.Conn{c.Current, c.Old, c.Resumable} {
+func (c *Connections) All() (all []dial.Conn) {
+	for _, conn := range []dial.Conn{c.Current, c.Old, c.Resumable} {
 		if conn != nil {
 			all = append(all, conn)
 		}
@@ -37,14 +38,14 @@ func (c *Connections) All() (all []mcpbridge.Conn) {
 
 // NoteGone notes that the server no longer knows the MCP session of a connection, if an error says so. Calls may not run on
 // the connection any longer.
-func (c *Connections) NoteGone(conn mcpbridge.Conn, e *mcpbridge.Error) {
-	if e != nil && e.Session == mcpbridge.Gone && slices.Contains([]mcpbridge.Conn{c.Current, c.Old, c.Resumable}, conn) {
+func (c *Connections) NoteGone(conn dial.Conn, e *mcpbridge.Error) {
+	if e != nil && e.Session == mcpbridge.Gone && slices.Contains([]dial.Conn{c.Current, c.Old, c.Resumable}, conn) {
 		c.gone = conn
 	}
 }
 
 // IsGone reports whether the server no longer knows the MCP session of a connection.
-func (c *Connections) IsGone(conn mcpbridge.Conn) bool { return conn == c.gone }
+func (c *Connections) IsGone(conn dial.Conn) bool { return conn == c.gone }
 
 // Restarted makes Current the old connection when an incarnation begins, and reports whether there was one.
 func (c *Connections) Restarted() bool {
@@ -56,14 +57,14 @@ func (c *Connections) Restarted() bool {
 }
 
 // Unwanted takes a connection that a dial has opened too late: it is to be released.
-func (c *Connections) Unwanted(conn mcpbridge.Conn) { c.Old, c.Closing = conn, nil }
+func (c *Connections) Unwanted(conn dial.Conn) { c.Old, c.Closing = conn, nil }
 
 // Opened notes the connection of a dial, which has resumed the MCP session of Resumable, or has another one.
-func (c *Connections) Opened(conn mcpbridge.Conn) { c.Current, c.Resumable, c.gone = conn, nil, nil }
+func (c *Connections) Opened(conn dial.Conn) { c.Current, c.Resumable, c.gone = conn, nil, nil }
 
 // Detached notes that Old is detached. Its MCP session is resumed by the next dial. If it has expired, it is kept for a
 // second session that was opened beside it.
-func (c *Connections) Detached(conn mcpbridge.Conn) {
+func (c *Connections) Detached(conn dial.Conn) {
 	if conn != c.Old {
 		return
 	}
@@ -74,7 +75,7 @@ func (c *Connections) Detached(conn mcpbridge.Conn) {
 }
 
 // DetachedForGood notes that Old was detached while the session drains: its MCP session is to be closed.
-func (c *Connections) DetachedForGood(conn mcpbridge.Conn) {
+func (c *Connections) DetachedForGood(conn dial.Conn) {
 	if conn == c.Old {
 		c.Old, c.Resumable = nil, c.Old
 	}
@@ -82,7 +83,7 @@ func (c *Connections) DetachedForGood(conn mcpbridge.Conn) {
 }
 
 // Closed notes that a connection is closed, or could not be closed.
-func (c *Connections) Closed(conn mcpbridge.Conn) {
+func (c *Connections) Closed(conn dial.Conn) {
 	c.Closing = nil
 	switch conn {
 	case c.Current:

@@ -5,12 +5,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
 // conn is a connection whose MCP session can be resumed, or not.
 type conn struct {
-	mcpbridge.Conn
+	dial.Conn
 	resume *mcpbridge.Resume
 }
 
@@ -35,7 +36,7 @@ func TestLostConnectionIsResumedByTheNextDial(t *testing.T) {
 	require.Nil(t, all.Closing)
 	require.Equal(t, first.resume, all.Resume())
 	all.Opened(second)
-	require.Equal(t, []mcpbridge.Conn{second}, all.All())
+	require.Equal(t, []dial.Conn{second}, all.All())
 	require.Nil(t, all.Resume())
 }
 
@@ -67,14 +68,14 @@ func TestConnectionThatCannotBeResumedIsForgotten(t *testing.T) {
 	all.Unwanted(first)
 	all.Closing = first
 	all.DetachedForGood(first)
-	require.Equal(t, []mcpbridge.Conn{first}, all.All())
+	require.Equal(t, []dial.Conn{first}, all.All())
 	require.Nil(t, all.Closing)
 }
 
 // A drain closes the connections one after the other.
 func TestConnectionsAreClosedOneAfterTheOther(t *testing.T) {
 	all := Connections{Current: resumable("3"), Old: resumable("2"), Resumable: resumable("1")}
-	var closed []mcpbridge.Conn
+	var closed []dial.Conn
 	for left := all.All(); len(left) > 0; left = all.All() {
 		closed = append(closed, left[0])
 		all.Closing = left[0]

@@ -11,6 +11,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
@@ -53,9 +54,9 @@ const UnresponsiveAfter = 2500 * time.Millisecond
 
 // Dial opens a connection. It gives up a dialer that ignores the end of its context, as a
 // wrapper of the bridge may do.
-func Dial(ctx context.Context, d mcpbridge.Dialer, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func Dial(ctx context.Context, d dial.Dialer, req dial.Request) (dial.Conn, error) {
 	type outcome struct {
-		conn mcpbridge.Conn
+		conn dial.Conn
 		err  error
 	}
 	done := make(chan outcome)
@@ -69,7 +70,7 @@ func Dial(ctx context.Context, d mcpbridge.Dialer, req mcpbridge.DialRequest) (m
 			select {
 			case done <- o:
 			case <-over:
-				if conn := cmp.Or(o.conn, LeftBy(o.err)); conn != nil {
+				if conn := cmp.Or(o.conn, dial.LeftBy(o.err)); conn != nil {
 					CloseWithin(UnresponsiveAfter, conn.Close) //nolint:errcheck // nobody is left who could be told
 				}
 			}
@@ -84,14 +85,6 @@ func Dial(ctx context.Context, d mcpbridge.Dialer, req mcpbridge.DialRequest) (m
 		return o.conn, o.err
 	}
 	return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "the dial does not return", Err: context.Cause(ctx)}
-}
-
-// LeftBy returns the connection left by the dial that failed with err, or nil.
-func LeftBy(err error) mcpbridge.Conn {
-	if e := mcpbridge.AsError(err); e != nil {
-		return e.Left
-	}
-	return nil
 }
 
 // CloseWithin runs f, which closes or detaches a connection, with a timeout.

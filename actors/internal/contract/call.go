@@ -8,6 +8,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/callctx"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/internal/caller"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -52,7 +53,7 @@ type Run struct {
 	// While it runs:
 	quietAt  time.Time     // when it ends unless something is heard of it, or zero
 	cut      time.Duration // from its deadline to when it has to return, if it was cut off
-	Conn     mcpbridge.Conn
+	Conn     dial.Conn
 	Ctx      *callctx.Context // cancelled at the deadline, by the session
 	FirstCtx callctx.Context  // of the first run
 }

@@ -10,6 +10,6 @@ import (
 type Config struct {
 	actors.Config
 	Dispatcher actor.Dispatcher  // of all actors, and of the work that leaves them
-	Declared   string            // see [mcpbridge.Declared], of Capabilities
+	Declared   string            // identifies Capabilities
 	Classes    map[string]string // of Servers, see [protocol.Reload]
 }

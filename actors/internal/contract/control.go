@@ -1,7 +1,7 @@
 package contract
 
 // A session in doubt may open a second session beside its first, in its own slot: see
-// [mcpbridge.DialRequest.Admit]. That takes a permit to dial, like any other session. The slot is not returned
+// [dial.Request.Admit]. That takes a permit to dial, like any other session. The slot is not returned
 // before the second session has ended, or a dial has adopted it.
 //
 //	ControlWanted ──▶ waits for a permit ──Allowed──▶ opens ──ControlOpened──▶ open ──ControlEnded──▶

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -26,7 +27,7 @@ const keptAfter = 24 * time.Hour
 
 // durableKey returns the key of the record of a durable call.
 func durableKey(key messages.Key, id string) messages.Key {
-	record := mcpbridge.CallKey(key.Scope, "task "+id)
+	record := recordkey.Call(key.Scope, "task "+id)
 	record.Server = key.Server
 	return record
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
@@ -12,7 +13,7 @@ import (
 // uses: closing it failed, or it is in the store, from before a restart of this process.
 // The next close command for its key closes it.
 type Leftover struct {
-	Conn   mcpbridge.Conn    // nil for an MCP session from the store
+	Conn   dial.Conn         // nil for an MCP session from the store
 	Resume *mcpbridge.Resume // from the store, if conn is nil
 	Reason string            // why it could not be closed
 }
@@ -41,7 +42,7 @@ func (l Leftover) Close(store KeyStore, timeout time.Duration) (existed bool, re
 		ctx, cancel := context.WithTimeout(store.Life, timeout)
 		defer cancel()
 		var err error
-		conn, err = Dial(ctx, store.Cfg.Dialer, mcpbridge.DialRequest{Key: store.Key, Resume: l.Resume, Only: true, Down: func(*mcpbridge.Error) {}})
+		conn, err = Dial(ctx, store.Cfg.Dialer, dial.Request{Key: store.Key, Resume: l.Resume, Only: true, Down: func(*mcpbridge.Error) {}})
 		if e := mcpbridge.AsError(err); e != nil {
 			if e.Session == mcpbridge.Gone {
 				return false, ""
@@ -54,7 +55,7 @@ func (l Leftover) Close(store KeyStore, timeout time.Duration) (existed bool, re
 	switch {
 	case err == nil:
 		return attached, ""
-	case errors.Is(err, mcpbridge.ErrUnanswered) && !l.IsResumable():
+	case errors.Is(err, dial.ErrUnanswered) && !l.IsResumable():
 		return false, ""
 	}
 	return false, err.Error()

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -95,7 +96,7 @@ type (
 	Opened struct {
 		Of         Registration
 		Generation uint64
-		Info       mcpbridge.Info
+		Info       dial.Info
 		Restarted  bool
 		Expired    uint64 // the generation of the record in the store, if the server does not know that MCP session; or 0
 		Elapsed    time.Duration

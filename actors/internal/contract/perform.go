@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // Perform runs the call on conn after a pause, which ends with ctx. It may block.
-func (k *Call) Perform(ctx context.Context, pause time.Duration, conn mcpbridge.Conn) (result messages.Result, err error) {
+func (k *Call) Perform(ctx context.Context, pause time.Duration, conn dial.Conn) (result messages.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = Panicked(r)

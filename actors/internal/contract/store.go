@@ -8,6 +8,7 @@ import (
 
 	"github.com/rs/zerolog"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -46,7 +47,7 @@ func (s KeyStore) load() (known *mcpbridge.Record, answered bool) {
 }
 
 // SaveSession saves what is needed to resume an MCP session, and its generation. It reports whether the store has them.
-func (s KeyStore) SaveSession(conn mcpbridge.Conn, generation uint64) (saved bool) {
+func (s KeyStore) SaveSession(conn dial.Conn, generation uint64) (saved bool) {
 	record := &mcpbridge.Record{Generation: generation}
 	if resume := conn.Resume(); resume != nil {
 		record.Resume = *resume
@@ -55,7 +56,7 @@ func (s KeyStore) SaveSession(conn mcpbridge.Conn, generation uint64) (saved boo
 }
 
 // SaveLater does what SaveSession does for an MCP session that the store did not take when it was opened.
-func (s KeyStore) SaveLater(conn mcpbridge.Conn, generation uint64) (saved bool) {
+func (s KeyStore) SaveLater(conn dial.Conn, generation uint64) (saved bool) {
 	s.Quiet = true // the error was logged
 	known, answered := s.load()
 	if known != nil { // it could not be loaded then

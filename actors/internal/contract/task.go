@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -36,7 +37,7 @@ type TaskHeard struct {
 
 // RunOn runs the call on a connection, after a pause. task is what the call has become in an earlier run, or nil. It may
 // block.
-func (k *Call) RunOn(ctx context.Context, pause time.Duration, conn mcpbridge.Conn, task *tasks.Task, store *KeyStore, self *mailbox.Mailbox) (result messages.Result, err error) {
+func (k *Call) RunOn(ctx context.Context, pause time.Duration, conn dial.Conn, task *tasks.Task, store *KeyStore, self *mailbox.Mailbox) (result messages.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = Panicked(r)
@@ -71,7 +72,7 @@ func (k *Call) RunOn(ctx context.Context, pause time.Duration, conn mcpbridge.Co
 const maxFailed = 5
 
 // follow asks for a task until it is over.
-func (k *Call) follow(ctx context.Context, conn mcpbridge.Conn, task *tasks.Task, self *mailbox.Mailbox) (messages.Result, error) {
+func (k *Call) follow(ctx context.Context, conn dial.Conn, task *tasks.Task, self *mailbox.Mailbox) (messages.Result, error) {
 	h := *k.Op.Head()
 	h.Subscriber, h.Owner, h.Quiet, h.Extra = nil, nil, 0, nil
 	asking := inputs{call: k, conn: conn, head: h}
@@ -134,7 +135,7 @@ func isPassing(e *mcpbridge.Error) bool {
 // those that have come meanwhile.
 type inputs struct {
 	call *Call
-	conn mcpbridge.Conn
+	conn dial.Conn
 	head messages.Header
 
 	done   chan error // nil while nothing is asked

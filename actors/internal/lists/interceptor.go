@@ -13,6 +13,8 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/interception"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
+	"github.com/mcpactor/mcpactor/internal/identity"
+	"github.com/mcpactor/mcpactor/internal/listclass"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -38,7 +40,7 @@ type (
 		of       *table.Server  // the server whose configuration has said what class is, or nil
 		bind     *messages.Bind // the binding of the scope at that time
 		class    string         // of the key
-		declared string         // see [mcpbridge.Declared], if the scope declares capabilities
+		declared string         // identifies the capabilities that the scope declares, if it does
 		reply    chan<- listAnswer
 	}
 	// listFetched brings the end of a fetch.
@@ -87,7 +89,7 @@ func (i interceptor) run(ctx context.Context, op messages.Operation) (messages.R
 			return nil, a.down.failure(op)
 		case a.classOf != nil:
 			can := cmp.Or(a.bind.Capabilities, i.cfg.Capabilities)
-			q.of, q.bind, q.class, q.declared = a.classOf, a.bind, a.classOf.ClassOf(ctx, q.key, can), mcpbridge.Declared(can)
+			q.of, q.bind, q.class, q.declared = a.classOf, a.bind, listclass.Of(ctx, &a.classOf.Server, q.key, can), identity.OfCapabilities(can)
 		case a.Wait != nil:
 			f := wait(ctx, a.Wait)
 			if f == nil || isOfCaller(f.Code) || fresh && f.Code == messages.CodeUnavailable { // it may have waited for less long

@@ -15,6 +15,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
 	"github.com/mcpactor/mcpactor/actors/internal/reports"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
+	"github.com/mcpactor/mcpactor/internal/listclass"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -103,7 +104,7 @@ func (l *Lists) onAsked(msg *listAsked) {
 	if reg != nil {
 		q.Of = &reg.Lists.Catalogue
 		if reg.WasOpen && reg.Info.Declared != declared { // the scope was bound after the session was opened
-			q.Class = mcpbridge.OwnListClass(msg.key.Scope)
+			q.Class = listclass.Own(msg.key.Scope)
 		}
 	}
 	if msg.asked != (messages.Key{}) && msg.asked != catalogue.ListKey(q.Key.Server, q.Class, q.Method) {
@@ -126,7 +127,7 @@ func (l *Lists) isIdle(key messages.Key) bool {
 func (l *Lists) ClassOf(srv *table.Server, reg *table.Registration, key messages.Key) string {
 	switch bind := l.Owners.Binding(key.Scope); {
 	case srv.ListClass == nil && (reg != nil && reg.Lists.Own || bind.Handler != nil || bind.Subscriber != nil):
-		return mcpbridge.OwnListClass(key.Scope)
+		return listclass.Own(key.Scope)
 	case bind.Capabilities != nil:
 		return ""
 	}

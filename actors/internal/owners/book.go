@@ -139,7 +139,7 @@ func (b *Book) refusal(cmd, previous *messages.Bind, can *mcp.ClientCapabilities
 	return nil
 }
 
-// declareNothing reports whether capabilities let servers ask for nothing. Unlike [mcpbridge.Declared], it runs no code of
+// declareNothing reports whether capabilities let servers ask for nothing. Unlike identity.OfCapabilities, it runs no code of
 // the user.
 func declareNothing(can *mcp.ClientCapabilities) bool {
 	return can.RootsV2 == nil && can.Sampling == nil && can.Elicitation == nil && len(can.Extensions)+len(can.Experimental) == 0

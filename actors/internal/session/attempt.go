@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -22,9 +23,9 @@ type dialAttempt struct {
 	store     *contract.KeyStore
 	noResume  bool     // as in durable
 	leftovers []string // as in durable
-	req       mcpbridge.DialRequest
+	req       dial.Request
 	setup     []*mcp.CallToolParams
-	previous  mcpbridge.Conn       // whose MCP session req resumes, or nil
+	previous  dial.Conn            // whose MCP session req resumes, or nil
 	ops       []messages.Operation // that apply the settings
 
 	generation uint64 // of the previous MCP session
@@ -37,9 +38,9 @@ type dialAttempt struct {
 // run dials, sets up the MCP session, and saves it in the store. It may block.
 func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	began := time.Now()
-	var conn mcpbridge.Conn
+	var conn dial.Conn
 	failed := func(err error) *dialed {
-		msg := &dialed{err: err, left: contract.LeftBy(err), elapsed: time.Since(began)}
+		msg := &dialed{err: err, left: dial.LeftBy(err), elapsed: time.Since(began)}
 		if conn != nil && contract.CloseWithin(d.limits.CloseTimeout, conn.Close) != nil {
 			msg.left = conn
 		}
@@ -94,7 +95,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 			return err
 		})
 		if err != nil {
-			e := *mcpbridge.AsDialError(err)
+			e := *dial.AsError(err)
 			e.Server = mcpbridge.Present // the handshake was answered
 			err = &e
 		}
@@ -124,7 +125,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 const maxSessionID = 8 << 10
 
 // checkSessionID returns an error if the id of an MCP session is too long.
-func checkSessionID(conn mcpbridge.Conn) error {
+func checkSessionID(conn dial.Conn) error {
 	resume := conn.Resume()
 	if resume == nil || len(resume.SessionID) <= maxSessionID {
 		return nil
@@ -139,7 +140,7 @@ func checkSessionID(conn mcpbridge.Conn) error {
 // settings. A setting that the server refuses is skipped: it may name something that no
 // longer exists. An MCP session that was resumed still has its settings. It returns the
 // resources that are subscribed, and whose updates may have been missed. It may block.
-func (d dialAttempt) setUp(ctx context.Context, conn mcpbridge.Conn) (missed []string, err error) {
+func (d dialAttempt) setUp(ctx context.Context, conn dial.Conn) (missed []string, err error) {
 	attached := conn.Info().Attached
 	if attached {
 		d.setup = nil

@@ -9,6 +9,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/questions"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -26,9 +27,9 @@ type callbacks struct {
 }
 
 // request returns the request for a dial.
-func (b callbacks) request() mcpbridge.DialRequest {
+func (b callbacks) request() dial.Request {
 	heard := make(contract.OnTheirWay, contract.MaxOnTheirWay)
-	return mcpbridge.DialRequest{
+	return dial.Request{
 		Key: b.key, Store: b.cfg.Store,
 		Down: func(e *mcpbridge.Error) { b.session.PostUserMessage(&disconnected{b.incarnation, e}) },
 		Heard: func(n messages.Notification, of messages.Operation) {
@@ -55,7 +56,7 @@ func (b callbacks) resolved(ctx context.Context, srv *mcpbridge.Server) error {
 	allowed, err := contract.IsAllowed(ctx, b.system, b.registry, &contract.AddressFound{Of: b.of, Address: srv.Endpoint()})
 	switch {
 	case err != nil:
-		return mcpbridge.AsDialError(err)
+		return dial.AsError(err)
 	case !allowed:
 		return errServerDown
 	}

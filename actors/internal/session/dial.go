@@ -6,7 +6,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -46,7 +46,7 @@ func (s *session) onDialed(msg *dialed) (isOpen bool) {
 		s.endDial(nil)
 		return false
 	case msg.err != nil:
-		e := mcpbridge.AsDialError(msg.err)
+		e := dial.AsError(msg.err)
 		s.fail(&actors.Fault{Class: e.Class, Dialing: true, Cause: e})
 	}
 	s.expireParked(time.Now()) // those that may not wait have not got this connection in time
@@ -89,7 +89,7 @@ func (s *session) onAbandoned(msg *dialed) {
 
 // endDial ends a dial whose outcome says nothing about the server. Its connection, if there
 // is one, is released.
-func (s *session) endDial(conn mcpbridge.Conn) {
+func (s *session) endDial(conn dial.Conn) {
 	s.early = early{}
 	s.out.report(&contract.DialAbandoned{Of: s.out.of})
 	if conn != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/owed"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
@@ -100,7 +101,7 @@ func (s *session) sendClosed() {
 
 // closeConn closes a connection and its MCP session, or detaches the connection if the MCP
 // session is to stay open.
-func (s *session) closeConn(conn mcpbridge.Conn) {
+func (s *session) closeConn(conn dial.Conn) {
 	s.conns.Closing = conn
 	generation := s.generation
 	pause, timeout, store := s.calls.Running.Count > 0, s.limits.CloseTimeout, &s.store

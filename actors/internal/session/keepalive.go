@@ -7,6 +7,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -31,7 +32,7 @@ func (k *keepalive) schedule() {
 }
 
 // pingIfDue sends a ping if one is due. It returns an error if the previous one has not returned.
-func (k *keepalive) pingIfDue(conn mcpbridge.Conn) *mcpbridge.Error {
+func (k *keepalive) pingIfDue(conn dial.Conn) *mcpbridge.Error {
 	if !k.timer.IsDue(k.at) {
 		return nil
 	}

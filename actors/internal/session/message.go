@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -12,9 +13,9 @@ import (
 type (
 	// dialed brings the outcome of a dial.
 	dialed struct {
-		conn       mcpbridge.Conn
+		conn       dial.Conn
 		err        error
-		left       mcpbridge.Conn // by a dial that failed, or nil: see [mcpbridge.Error.Left]
+		left       dial.Conn // by a dial that failed, or nil: see [dial.LeftBy]
 		generation uint64
 		saved      bool     // the store has the MCP session
 		expired    uint64   // as in Opened
@@ -24,18 +25,18 @@ type (
 	// callReturned brings the outcome of one run of a call.
 	callReturned struct {
 		call   *contract.Call
-		conn   mcpbridge.Conn
+		conn   dial.Conn
 		result messages.Result
 		err    error
 	}
 	// toolsListed says that tools/list, for the annotations of lost calls, has returned.
 	toolsListed struct {
-		conn mcpbridge.Conn
+		conn dial.Conn
 		err  error
 	}
 	// heardAgain says that an unheard session is heard again, or brings the error of the attempt to wait for that.
 	heardAgain struct {
-		conn mcpbridge.Conn
+		conn dial.Conn
 		err  error
 	}
 	// taskCancelled says that tasks/cancel has returned.
@@ -53,25 +54,25 @@ type (
 		heard contract.OnTheirWay // the note counts among them
 	}
 	// connDetached says that a connection is detached.
-	connDetached struct{ conn mcpbridge.Conn }
+	connDetached struct{ conn dial.Conn }
 	// connClosed says that a connection is closed.
 	connClosed struct {
-		conn mcpbridge.Conn
+		conn dial.Conn
 		err  error
 	}
 	// leftClosed says that what a dial has left is closed, or brings the error of the attempt.
 	leftClosed struct {
-		conn mcpbridge.Conn
+		conn dial.Conn
 		err  error
 	}
 	// recordSaved says whether the store has taken the record that it did not take when the connection was opened.
 	recordSaved struct {
-		conn  mcpbridge.Conn
+		conn  dial.Conn
 		saved bool
 	}
 	// pingReturned brings the outcome of a keepalive ping.
 	pingReturned struct {
-		conn mcpbridge.Conn
+		conn dial.Conn
 		err  error
 	}
 	// timerFired says that a deadline or a ping may be due.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/dial"
 )
 
 // releaseOld detaches the old connection, once no call runs on it, or the time of these
@@ -51,7 +51,7 @@ func (s *session) dialEnded(msg *dialed) {
 // session: the opening ends by itself if the server answers late.
 func (s *session) onLeftClosed(msg *leftClosed) {
 	s.dials.closing--
-	if msg.err == nil || s.drainOrder == nil && errors.Is(msg.err, mcpbridge.ErrOpening) {
+	if msg.err == nil || s.drainOrder == nil && errors.Is(msg.err, dial.ErrOpening) {
 		return
 	}
 	s.lastMessage.Leftovers = append(s.lastMessage.Leftovers, contract.Leftover{Conn: msg.conn, Reason: msg.err.Error()})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -39,7 +40,7 @@ func (r *requests) send(f func() any) {
 func (r *requests) returned() { r.running-- }
 
 // listTools lists the tools for the annotations of the tool of a call that was lost. toolsListed follows.
-func (r *requests) listTools(conn mcpbridge.Conn, k *contract.Call) {
+func (r *requests) listTools(conn dial.Conn, k *contract.Call) {
 	timeout, isUnheard := listTimeout, k.Run.Lost.Session == mcpbridge.Unheard
 	if isUnheard {
 		timeout = unheardListTimeout
@@ -58,7 +59,7 @@ func (r *requests) listTools(conn mcpbridge.Conn, k *contract.Call) {
 }
 
 // cancelTask cancels a task, within a timeout. taskCancelled follows.
-func (r *requests) cancelTask(conn mcpbridge.Conn, timeout time.Duration, cancel *tasks.Cancel) {
+func (r *requests) cancelTask(conn dial.Conn, timeout time.Duration, cancel *tasks.Cancel) {
 	r.send(func() any {
 		contract.CloseWithin(timeout, func(ctx context.Context) error { //nolint:errcheck // the server may cancel it or not
 			_, err := conn.Do(messages.WithTrace(messages.WithAttributes(ctx, cancel.Attributes), cancel.Trace), cancel)
@@ -69,7 +70,7 @@ func (r *requests) cancelTask(conn mcpbridge.Conn, timeout time.Duration, cancel
 }
 
 // listen waits until a connection is heard again, by an operation that sends nothing. heardAgain follows.
-func (r *requests) listen(conn mcpbridge.Conn) {
+func (r *requests) listen(conn dial.Conn) {
 	r.send(func() any {
 		ctx, cancel := context.WithCancel(context.Background()) // no deadline, before which the bridge would return
 		defer time.AfterFunc(listenTimeout, cancel).Stop()

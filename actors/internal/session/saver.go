@@ -6,7 +6,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/dial"
 )
 
 // saveAfter is the pause before a store that has not taken a record is asked again.
@@ -31,7 +31,7 @@ func (v *saver) schedule(saved bool) {
 }
 
 // saveIfDue asks the store if that is due.
-func (v *saver) saveIfDue(conn mcpbridge.Conn, generation uint64) {
+func (v *saver) saveIfDue(conn dial.Conn, generation uint64) {
 	if !v.timer.IsDue(v.at) {
 		return
 	}

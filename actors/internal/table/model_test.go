@@ -10,6 +10,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -99,7 +100,7 @@ func (m *model) act(step int) {
 		m.table.Gave(s.Registration, n)
 	case 5:
 		m.generations[s.Key]++
-		m.table.Opened(s.Registration, m.generations[s.Key], mcpbridge.Info{})
+		m.table.Opened(s.Registration, m.generations[s.Key], dial.Info{})
 	case 6:
 		v := &visit{Cursor: m.table.Cursor(func(server string) bool { return server != s.Key.Server })}
 		for _, other := range m.all {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/catalogue"
@@ -49,7 +50,7 @@ type Dial struct {
 type Connection struct {
 	WasOpen    bool // there has been one
 	Generation uint64
-	Info       mcpbridge.Info
+	Info       dial.Info
 }
 
 // Use is which calls a session has.

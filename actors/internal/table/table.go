@@ -7,6 +7,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -134,7 +135,7 @@ func (t *Table) SetUnheard(reg *Registration, cause *mcpbridge.Error) {
 }
 
 // Opened notes that a session has a connection.
-func (t *Table) Opened(reg *Registration, generation uint64, info mcpbridge.Info) {
+func (t *Table) Opened(reg *Registration, generation uint64, info dial.Info) {
 	reg.Connection = Connection{true, generation, info}
 	if e := t.entries[reg.Key]; e != nil {
 		e.Generation = generation

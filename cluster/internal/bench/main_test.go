@@ -49,7 +49,7 @@ const serverName = "s"
 type route struct {
 	transport string
 	server    mcpbridge.Server
-	dialer    mcpbridge.Dialer                             // in place of the supervisor's own, or nil
+	dialer    clusterapi.Dialer                            // in place of the supervisor's own, or nil
 	bare      func(context.Context) (mcp.Transport, error) // of a session of the SDK, or nil
 }
 
@@ -64,14 +64,16 @@ func overNothing(size int) route {
 // instant opens sessions that answer at once, and is such a session.
 type instant struct{ text string }
 
-func (d instant) Dial(context.Context, mcpbridge.DialRequest) (mcpbridge.Conn, error) { return d, nil }
+func (d instant) Dial(context.Context, clusterapi.DialRequest) (clusterapi.Conn, error) {
+	return d, nil
+}
 
 func (d instant) Do(context.Context, messages.Operation) (messages.Result, error) {
 	return &messages.ToolResult{Result: &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: d.text}}}}, nil
 }
 
 func (instant) Hint(string) (safe, known bool) { return false, false }
-func (instant) Info() mcpbridge.Info           { return mcpbridge.Info{} }
+func (instant) Info() clusterapi.ConnInfo      { return clusterapi.ConnInfo{} }
 func (instant) Resume() *mcpbridge.Resume      { return nil }
 func (instant) Close(context.Context) error    { return nil }
 func (instant) Detach(context.Context) error   { return nil }
@@ -143,7 +145,7 @@ func (r route) config() supervisor.Config {
 	cfg := supervisor.Config{MaxSessions: 100_000, MaxDials: 64, Servers: []mcpbridge.Server{r.server}}
 	cfg.Servers[0].Name = serverName
 	if r.dialer != nil {
-		cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer { return r.dialer }
+		cfg = clusterapi.ReplaceDialer(cfg, r.dialer)
 	}
 	return cfg
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/cluster"
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/clusterapi"
 )
 
 // largeScope begins the scopes whose results are large.
@@ -22,7 +22,7 @@ const largeScope = "large-"
 // bySize opens sessions with large results for some scopes.
 type bySize struct{ small, large instant }
 
-func (d bySize) Dial(_ context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (d bySize) Dial(_ context.Context, req clusterapi.DialRequest) (clusterapi.Conn, error) {
 	if len(req.Key.Scope) > len(largeScope) && req.Key.Scope[:len(largeScope)] == largeScope {
 		return d.large, nil
 	}

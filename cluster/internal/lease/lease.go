@@ -21,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -135,19 +136,19 @@ func (t term) await(ctx context.Context) bool {
 // Dialer wraps a dialer: without the lease it does not dial, and its connections start no
 // call. If the members share a store, which may be nil, they do not close an MCP session that another one may have resumed
 // either.
-func (l *Lease) Dialer(inner mcpbridge.Dialer, shared mcpbridge.Store) mcpbridge.Dialer {
+func (l *Lease) Dialer(inner clusterapi.Dialer, shared mcpbridge.Store) clusterapi.Dialer {
 	return &dialer{inner, l, shared}
 }
 
 type dialer struct {
-	mcpbridge.Dialer
+	clusterapi.Dialer
 	lease  *Lease
 	shared mcpbridge.Store
 }
 
 // Dial dials if the lease is held. A dial that may only resume a session, to close it, waits for that. Any other has to read the
 // store anew when the lease is back.
-func (d *dialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (d *dialer) Dial(ctx context.Context, req clusterapi.DialRequest) (clusterapi.Conn, error) {
 	t := d.lease.term()
 	if !t.held() && (!req.Only || !t.await(ctx)) {
 		return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: ErrFenced.Error(), Err: ErrFenced}
@@ -160,7 +161,7 @@ func (d *dialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge
 }
 
 type conn struct {
-	mcpbridge.Conn
+	clusterapi.Conn
 	term   term
 	shared mcpbridge.Store
 	key    messages.Key

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
@@ -103,12 +104,12 @@ func TestLeaseIsSafeForGoroutines(t *testing.T) {
 
 // inner is a dialer that counts, and its connection.
 type inner struct {
-	mcpbridge.Conn
+	clusterapi.Conn
 	resume                         *mcpbridge.Resume
 	dials, calls, closed, detached int
 }
 
-func (i *inner) Dial(context.Context, mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (i *inner) Dial(context.Context, clusterapi.DialRequest) (clusterapi.Conn, error) {
 	i.dials++
 	return i, nil
 }
@@ -118,7 +119,7 @@ func (i *inner) Do(context.Context, messages.Operation) (messages.Result, error)
 	return &messages.Ack{}, nil
 }
 
-func (i *inner) Info() mcpbridge.Info      { return mcpbridge.Info{Attached: true} }
+func (i *inner) Info() clusterapi.ConnInfo { return clusterapi.ConnInfo{Attached: true} }
 func (i *inner) Resume() *mcpbridge.Resume { return i.resume }
 
 func (i *inner) Close(context.Context) error {
@@ -142,7 +143,7 @@ func TestOperationIsNotSentWithoutTimeLeft(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, in := New(2*time.Second, elapsed()), &inner{}
 				l.Renew(l.Now())
-				conn, err := l.Dialer(in, nil).Dial(t.Context(), mcpbridge.DialRequest{})
+				conn, err := l.Dialer(in, nil).Dial(t.Context(), clusterapi.DialRequest{})
 				require.NoError(t, err)
 				time.Sleep(2 * time.Second) // synctest
 				back := time.AfterFunc(c.back, func() { l.Renew(l.Now()) })
@@ -186,7 +187,7 @@ func TestFencedMemberClosesNoSessionThatAnotherOneMayHave(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l, i := New(time.Second, elapsed()), &inner{resume: c.resume}
 				renew(l)
-				conn, err := l.Dialer(i, c.shared).Dial(t.Context(), mcpbridge.DialRequest{})
+				conn, err := l.Dialer(i, c.shared).Dial(t.Context(), clusterapi.DialRequest{})
 				require.NoError(t, err)
 				time.Sleep(time.Second) // the lease runs out
 				time.AfterFunc(time.Second, func() { c.meanwhile(l) })
@@ -213,9 +214,9 @@ func TestFencedMemberStartsNothing(t *testing.T) {
 			require.Equal(t, session, e.Session)
 			require.False(t, e.Sent)
 		}
-		_, err := dialer.Dial(t.Context(), mcpbridge.DialRequest{})
+		_, err := dialer.Dial(t.Context(), clusterapi.DialRequest{})
 		requireFenced(err, mcpbridge.Unavailable, mcpbridge.Alive)
-		toClose := mcpbridge.DialRequest{Only: true}
+		toClose := clusterapi.DialRequest{Only: true}
 		time.AfterFunc(time.Second, l.End)
 		_, err = dialer.Dial(t.Context(), toClose)
 		requireFenced(err, mcpbridge.Unavailable, mcpbridge.Alive)

@@ -8,7 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -23,7 +23,7 @@ func TestCapabilitiesAndSubscriberOfAScopeReachAllMembers(t *testing.T) {
 			subscriber, got := a.spawn(nil)
 			a.send(&messages.Bind{Scope: scope, Owner: owner, Subscriber: subscriber, Capabilities: can}).reply()
 			a.send(call(scope, "count")).text()
-			var dialed mcpbridge.DialRequest
+			var dialed clusterapi.DialRequest
 			w.server.set(func() {
 				for c := range w.server.open[messages.Key{Server: "s", Scope: scope}] {
 					dialed = c.req

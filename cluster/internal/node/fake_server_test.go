@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -96,7 +97,7 @@ type memberDialer struct {
 }
 
 // Dial resumes the requested session if it is known, and opens a new one otherwise.
-func (d *memberDialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (d *memberDialer) Dial(ctx context.Context, req clusterapi.DialRequest) (clusterapi.Conn, error) {
 	select { // a dial takes some time
 	case <-time.After(10 * time.Millisecond):
 	case <-ctx.Done():
@@ -132,7 +133,7 @@ func (d *memberDialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcp
 type fakeConn struct {
 	server   *fakeServer
 	of       *member
-	req      mcpbridge.DialRequest
+	req      clusterapi.DialRequest
 	id       string
 	attached bool
 	broken   chan struct{}
@@ -223,8 +224,8 @@ func (c *fakeConn) call(ctx context.Context, op *messages.CallTool, state *int) 
 
 func (c *fakeConn) Hint(tool string) (safe, known bool) { return strings.HasSuffix(tool, "/ro"), true }
 
-func (c *fakeConn) Info() mcpbridge.Info {
-	return mcpbridge.Info{Server: &mcp.InitializeResult{}, Attached: c.attached}
+func (c *fakeConn) Info() clusterapi.ConnInfo {
+	return clusterapi.ConnInfo{Server: &mcp.InitializeResult{}, Attached: c.attached}
 }
 
 func (c *fakeConn) Resume() *mcpbridge.Resume {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
@@ -26,7 +27,7 @@ type slowStore struct {
 func (s *slowStore) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
 	record, err := s.Memory.Load(ctx, key)
 	switch {
-	case !mcpbridge.IsCallKey(key):
+	case !clusterapi.IsCallKey(key):
 	case s.asked.CompareAndSwap(false, true):
 		s.askedAt, err = time.Now(), errors.New("not now")
 		time.Sleep(s.failsAfter)

@@ -27,7 +27,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/cluster/internal/lease"
 	"github.com/mcpactor/mcpactor/cluster/internal/view"
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -137,9 +137,7 @@ func (w *world) join() *member {
 	placement := new(Placement)
 	cfg := w.cfg
 	cfg.Name, cfg.Logger = m.name, w.logs.logger()
-	cfg.WrapDialer = func(mcpbridge.Dialer) mcpbridge.Dialer {
-		return m.lease.Dialer(&memberDialer{w.server, m}, cfg.Store)
-	}
+	cfg = clusterapi.ReplaceDialer(cfg, m.lease.Dialer(&memberDialer{w.server, m}, cfg.Store))
 	if cfg.Store != nil {
 		cfg.Store = m.lease.Store(cfg.Store, placement.Has)
 	}

@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/mcpactor/mcpactor/actors"
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/supervisor/telemetry"
@@ -371,15 +371,15 @@ func TestNestedCallIsAChildOfTheCallThatCausesIt(t *testing.T) {
 	})
 }
 
-func TestWrapDialerOfTheProgramIsKept(t *testing.T) {
+func TestDialerOfAnotherWrapperIsKept(t *testing.T) {
 	dials := 0
-	cfg := supervisor.Config{WrapDialer: func(d mcpbridge.Dialer) mcpbridge.Dialer {
-		return dialFunc(func(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+	cfg := dial.Wrap(supervisor.Config{}, func(d dial.Dialer) dial.Dialer {
+		return dialFunc(func(ctx context.Context, req dial.Request) (dial.Conn, error) {
 			dials++
 			require.Equal(t, messages.TraceOf(ctx), req.Trace)
 			return d.Dial(ctx, req)
 		})
-	}}
+	})
 	scenario(t, cfg, nil, func(t *testing.T, h *harness) {
 		h.script.Tool("add").Returns("1")
 		_, err := h.call(t.Context(), "a", "add")
@@ -391,9 +391,7 @@ func TestWrapDialerOfTheProgramIsKept(t *testing.T) {
 }
 
 func TestDialThatPanicsIsReported(t *testing.T) {
-	cfg := supervisor.Config{FailFast: true, WrapDialer: func(mcpbridge.Dialer) mcpbridge.Dialer {
-		return dialFunc(func(context.Context, mcpbridge.DialRequest) (mcpbridge.Conn, error) { panic("a bug") })
-	}}
+	cfg := dial.Replace(supervisor.Config{FailFast: true}, dialFunc(func(context.Context, dial.Request) (dial.Conn, error) { panic("a bug") }))
 	scenario(t, cfg, nil, func(t *testing.T, h *harness) {
 		_, err := h.call(t.Context(), "a", "add")
 		require.ErrorIs(t, err, messages.CodeUnavailable)
@@ -402,9 +400,9 @@ func TestDialThatPanicsIsReported(t *testing.T) {
 	})
 }
 
-type dialFunc func(context.Context, mcpbridge.DialRequest) (mcpbridge.Conn, error)
+type dialFunc func(context.Context, dial.Request) (dial.Conn, error)
 
-func (f dialFunc) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (f dialFunc) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	return f(ctx, req)
 }
 

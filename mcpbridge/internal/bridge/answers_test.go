@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 )
@@ -185,7 +186,7 @@ func TestAcceptedCallIsNeverSaidNotToHaveBeenSent(t *testing.T) {
 }
 
 func TestHalfAnEventIsAskedForAgain(t *testing.T) {
-	onStream(t, func(t *testing.T, s *script, _ mcpbridge.Conn) {
+	onStream(t, func(t *testing.T, s *script, _ dial.Conn) {
 		gets, _ := s.seen(http.MethodGet)
 		require.Equal(t, "1", gets[1].Header.Get(outbound.HeaderEvent))
 	}, breaks("id: 1\n"+ping("a")+"id: 2\ndata: {"), stays(""))
@@ -194,21 +195,21 @@ func TestHalfAnEventIsAskedForAgain(t *testing.T) {
 // What follows the 4096th byte of a line belongs to it.
 func TestEndOfALongLineIsNoField(t *testing.T) {
 	long := "id: 1\n\ndata: " + strings.Repeat("x", 4096-len("data: "))
-	onStream(t, func(t *testing.T, s *script, _ mcpbridge.Conn) {
+	onStream(t, func(t *testing.T, s *script, _ dial.Conn) {
 		gets, _ := s.seen(http.MethodGet)
 		require.Equal(t, "1", gets[1].Header.Get(outbound.HeaderEvent))
 	}, breaks(long+"id: forged\n"), stays(""))
 }
 
 func TestRetryOfTheServerIsKeptWhenItIsBusy(t *testing.T) {
-	onStream(t, func(t *testing.T, s *script, _ mcpbridge.Conn) {
+	onStream(t, func(t *testing.T, s *script, _ dial.Conn) {
 		_, times := s.seen(http.MethodGet)
 		require.Equal(t, 3*time.Second, times[2].Sub(times[1]))
 	}, breaks("retry: 3000\n\n"), says(503, "", ""), stays(""))
 }
 
 func TestRetryAfterDelaysOneAttempt(t *testing.T) {
-	onStream(t, func(t *testing.T, s *script, _ mcpbridge.Conn) {
+	onStream(t, func(t *testing.T, s *script, _ dial.Conn) {
 		_, times := s.seen(http.MethodGet)
 		require.Equal(t, 20*time.Second, times[1].Sub(times[0]))
 		require.Less(t, times[2].Sub(times[1]), 2*time.Second)
@@ -220,7 +221,7 @@ func TestEventIDThatIsNoHeaderIsIgnored(t *testing.T) {
 	for _, id := range []string{"a\x00b", "\x01"} {
 		through := errors.New("the headers are good")
 		wire := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return nil, through }}
-		onStream(t, func(t *testing.T, s *script, _ mcpbridge.Conn) {
+		onStream(t, func(t *testing.T, s *script, _ dial.Conn) {
 			require.Equal(t, "a", s.pongs())
 		}, breaks("id: "+id+"\n"+": x\n\n"), func(req *http.Request) (*http.Response, error) {
 			if _, err := wire.RoundTrip(req); !errors.Is(err, through) {

@@ -19,19 +19,21 @@ func (cs *controls) attach(ctx context.Context, at *endpoint, req attempt) (*con
 	}
 	v := doubt.Alive
 	if !req.Only {
-		v, e = c.attachable(ctx)
+		v, e = c.doubts.attachable(ctx)
 	}
 	switch {
 	case v == doubt.Alive:
-		c.belongsTo(req.DialRequest)
+		c.callbacks.owner.set(req.Request)
 		c.info.Attached = true
 		if req.Answered != nil {
 			req.Answered()
 		}
 		return c, nil
 	case v == doubt.Dead && e == nil:
-		go c.endQuietly() // the dial does not wait for it
-		c.discard()       //nolint:errcheck // a session that was to be resumed stays
+		if session := c.link.Resumable(); session != nil {
+			go session.EndQuietly() // the dial does not wait for it
+		}
+		c.discard() //nolint:errcheck // a session that was to be resumed stays
 		if second := cs.adopt(ctx, at, req); second != nil {
 			return second, nil
 		}
@@ -43,8 +45,8 @@ func (cs *controls) attach(ctx context.Context, at *endpoint, req attempt) (*con
 
 // attachable returns whether the server knows a session that is to be resumed. If that is unsettled, the error is that
 // of the dial. If the session is dead, there is an error only if the server has said that the session has expired.
-func (c *conn) attachable(ctx context.Context) (doubt.Verdict, *mcpbridge.Error) {
-	i := c.doubts.attach(ctx)
+func (d *doubts) attachable(ctx context.Context) (doubt.Verdict, *mcpbridge.Error) {
+	i := d.attach(ctx)
 	switch {
 	case i == nil:
 		return doubt.Unsettled, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "timed out while connecting"}

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
@@ -30,9 +31,9 @@ func (s *script) opening() *script {
 }
 
 // dial opens a session.
-func (s *script) dial(ctx context.Context, auth mcpbridge.Authenticator) (mcpbridge.Conn, *mcpbridge.Error) {
+func (s *script) dial(ctx context.Context, auth mcpbridge.Authenticator) (dial.Conn, *mcpbridge.Error) {
 	srv := mcpbridge.Server{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}, Auth: auth}
-	c, err := New([]mcpbridge.Server{srv}, nil).Dial(ctx, mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) {}})
+	c, err := New([]mcpbridge.Server{srv}, nil).Dial(ctx, dial.Request{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) {}})
 	return c, mcpbridge.AsError(err)
 }
 
@@ -270,9 +271,9 @@ func newTools() *mcp.Server {
 // life is a scope that calls, and whose session is attached to and expires meanwhile,
 // and whose tokens end while its calls run.
 func (b *bank) life(bridge *Bridge, scope string) error {
-	dial := func(resume *mcpbridge.Resume) (mcpbridge.Conn, error) {
+	dial := func(resume *mcpbridge.Resume) (dial.Conn, error) {
 		key := messages.Key{Server: "test", Scope: scope}
-		return bridge.Dial(context.Background(), mcpbridge.DialRequest{Key: key, Resume: resume, Down: func(*mcpbridge.Error) {}})
+		return bridge.Dial(context.Background(), dial.Request{Key: key, Resume: resume, Down: func(*mcpbridge.Error) {}})
 	}
 	c, err := dial(nil)
 	for round := range 4 {
@@ -340,7 +341,7 @@ func TestLegacySSEIsAuthorized(t *testing.T) {
 	bridge := New([]mcpbridge.Server{{Name: "test", URL: b.URL, Transport: mcpbridge.TransportSSE, Auth: p, Headers: map[string]string{"X-Scope": "a"}}}, nil)
 	defer bridge.Close()
 	key := messages.Key{Server: "test"}
-	c, err := bridge.Dial(context.Background(), mcpbridge.DialRequest{Key: key, Down: func(*mcpbridge.Error) {}})
+	c, err := bridge.Dial(context.Background(), dial.Request{Key: key, Down: func(*mcpbridge.Error) {}})
 	require.NoError(t, err)
 	require.Equal(t, 1, p.refreshed(), "the GET was refused")
 	for n := range 3 {
@@ -363,7 +364,7 @@ func TestLegacySSEIsAuthorized(t *testing.T) {
 	require.NoError(t, c.Close(context.Background()))
 
 	b.issue("a")
-	_, err = bridge.Dial(context.Background(), mcpbridge.DialRequest{Key: key, Down: func(*mcpbridge.Error) {}})
+	_, err = bridge.Dial(context.Background(), dial.Request{Key: key, Down: func(*mcpbridge.Error) {}})
 	require.Equal(t, mcpbridge.Unauthorized, mcpbridge.AsError(err).Class, "%v", err)
 	require.ErrorContains(t, err, "the well is dry")
 	require.Empty(t, b.wrong)

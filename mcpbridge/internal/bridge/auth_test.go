@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
@@ -260,7 +261,7 @@ func TestCredentialsThatPanicFailTheirCallAlone(t *testing.T) {
 		})
 	}
 	_, err := New([]mcpbridge.Server{{Name: "test", URL: "http://test", Auth: &panicking{"Credentials"}}}, nil).
-		Dial(context.Background(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}})
+		Dial(context.Background(), dial.Request{Key: messages.Key{Server: "test"}})
 	require.Equal(t, mcpbridge.Internal, mcpbridge.AsError(err).Class)
 }
 

@@ -28,7 +28,7 @@ func TestBalanceIsNamedOnlyIfARequestIsRefusedAndAnsweredAndRefused(t *testing.T
 					return &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Digest: [16]byte{said}}}
 				}
 				answers := map[rune]*doubt.Answer{'r': {Refusal: refusal(1)}, 'o': {Refusal: refusal(2)}, 'a': {}}
-				a := &fakeSubject{list: &doubt.Answer{}}
+				a := &fakeSession{list: &doubt.Answer{}}
 				for _, ping := range pings {
 					a.pings = append(a.pings, answers[ping])
 				}

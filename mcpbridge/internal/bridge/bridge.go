@@ -1,4 +1,4 @@
-// Package bridge is the implementation of [mcpbridge.Bridge] with the Go SDK of MCP: it dials
+// Package bridge is the implementation of [dial.Bridge] with the Go SDK of MCP: it dials
 // servers over any transport, runs operations, and settles what their errors mean for a
 // session.
 //
@@ -32,13 +32,14 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/stderr"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// Bridge is the [mcpbridge.Bridge] for a list of servers. Its sessions share one client of the SDK.
+// Bridge is the [dial.Bridge] for a list of servers. Its sessions share one client of the SDK.
 type Bridge struct {
 	opener   opener
 	end      context.CancelFunc      // of opener.life
@@ -160,7 +161,7 @@ func (b *Bridge) Close() {
 }
 
 // Dial opens a session, resumes one, or adopts a control.
-func (b *Bridge) Dial(ctx context.Context, req mcpbridge.DialRequest) (result mcpbridge.Conn, err error) {
+func (b *Bridge) Dial(ctx context.Context, req dial.Request) (result dial.Conn, err error) {
 	defer wire.Recover(&err)
 	for _, at := range b.serversFor(req) {
 		result, err = b.dialAt(ctx, at, req)
@@ -173,7 +174,7 @@ func (b *Bridge) Dial(ctx context.Context, req mcpbridge.DialRequest) (result mc
 
 // serversFor returns the server of a dial, or nil. What is resumed only to be closed may also be a session of a server that Set
 // has replaced or removed.
-func (b *Bridge) serversFor(req mcpbridge.DialRequest) []*endpoint {
+func (b *Bridge) serversFor(req dial.Request) []*endpoint {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all := []*endpoint{b.servers[req.Key.Server]}
@@ -185,7 +186,7 @@ func (b *Bridge) serversFor(req mcpbridge.DialRequest) []*endpoint {
 	return all
 }
 
-func (b *Bridge) dialAt(ctx context.Context, at *endpoint, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (b *Bridge) dialAt(ctx context.Context, at *endpoint, req dial.Request) (dial.Conn, error) {
 	switch {
 	case at == nil && req.Only:
 		return nil, errNotOurs
@@ -206,7 +207,7 @@ func (b *Bridge) dialAt(ctx context.Context, at *endpoint, req mcpbridge.DialReq
 	if err != nil {
 		return nil, withFingerprint(err, shown)
 	}
-	c, e := b.dial(ctx, at, attempt{DialRequest: req, credentials: credentials})
+	c, e := b.dial(ctx, at, attempt{Request: req, credentials: credentials})
 	if e != nil {
 		return nil, withFingerprint(e, shown)
 	}

@@ -20,7 +20,7 @@ func (c *conn) send(ctx context.Context, do doubt.Do, which doubt.Check) *doubt.
 	switch list := listOf(c.info.Server.Capabilities); {
 	case which == doubt.List && list != nil:
 		return c.try(ctx, as, list)
-	case which == doubt.Ping && !c.isModern(): // that protocol has no ping
+	case which == doubt.Ping && !c.callbacks.uses.isModern: // that protocol has no ping
 		return c.try(ctx, as, func(ctx context.Context, cs *mcp.ClientSession) error { return cs.Ping(ctx, nil) })
 	}
 	return nil

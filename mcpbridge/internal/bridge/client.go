@@ -12,79 +12,25 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/identity"
 	"github.com/mcpactor/mcpactor/internal/results"
 	"github.com/mcpactor/mcpactor/internal/schemas"
 	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// handler handles the notifications and requests of the server of one session.
-type handler interface {
-	// hear handles a notification.
-	hear(messages.Notification)
-	// ask returns the answer to a question of the server, which may be a [*messages.Refusal].
-	ask(context.Context, messages.Request) messages.Answer
-	// origin returns the exchange that a question of the server belongs to, or nil if that is not known.
-	origin(mcp.Params) *wire.Exchange
-	// logOf returns the operation that a log message belongs to, or nothing if that is not known.
-	logOf(*mcp.LoggingMessageParams) messages.OperationRef
-	// asSent returns the parameters of a question or a notification as the server has sent them, or nothing.
-	asSent(mcp.Params) messages.AsSent
-	// currentRoots returns the roots of the session, or nil if the server has to ask for them.
-	currentRoots() *messages.SetRoots
-	// discover sends server/discover, with send, and may give it up.
-	discover(ctx context.Context, send func(context.Context) (mcp.Result, error)) (mcp.Result, error)
-	// notInitialized is called when initialize has failed, with an error or with a version that is not supported. It may wait
-	// for the answer to server/discover.
-	notInitialized(ctx context.Context, err error)
-	// introduction returns the further parameters of initialize, and where to keep the result as it came, or nil.
-	introduction() (further map[string]json.RawMessage, keep *json.RawMessage)
-	// introduced notes what is odd about the result of initialize.
-	introduced(odd []string)
-	// logLevel returns the log level that requests name, or nothing.
-	logLevel() string
-	// carriesParams reports whether the connection adds the parameters of an exchange to its request.
-	carriesParams() bool
-	// isModern reports whether the session has a protocol after 2025-11-25.
-	isModern() bool
-	// followsTasks reports whether the server may turn calls of the session into tasks.
-	followsTasks() bool
-}
-
-// handlerOf returns the handler of the session that ctx belongs to. The SDK calls its handlers with the
+// callbacksOf returns the callbacks of the session that ctx belongs to. The SDK calls its handlers with the
 // values of the context that the session was connected with.
-func handlerOf(ctx context.Context) handler {
-	if h, ok := wire.ExchangeOf(ctx).Owner.(handler); ok {
-		return h
+func callbacksOf(ctx context.Context) *callbacks {
+	if c, ok := wire.ExchangeOf(ctx).Owner.(*callbacks); ok {
+		return c
 	}
-	return nobody{}
-}
-
-// nobody is the handler of no session.
-type nobody struct{}
-
-func (nobody) hear(messages.Notification)                                   {}
-func (nobody) logOf(*mcp.LoggingMessageParams) (of messages.OperationRef)   { return of }
-func (nobody) origin(mcp.Params) *wire.Exchange                             { return nil }
-func (nobody) asSent(mcp.Params) (none messages.AsSent)                     { return none }
-func (nobody) currentRoots() *messages.SetRoots                             { return nil }
-func (nobody) notInitialized(context.Context, error)                        {}
-func (nobody) introduction() (map[string]json.RawMessage, *json.RawMessage) { return nil, nil }
-func (nobody) introduced([]string)                                          {}
-func (nobody) logLevel() string                                             { return "" }
-func (nobody) carriesParams() bool                                          { return false }
-func (nobody) isModern() bool                                               { return false }
-func (nobody) followsTasks() bool                                           { return false }
-func (nobody) discover(ctx context.Context, send func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
-	return send(ctx)
-}
-
-func (nobody) ask(context.Context, messages.Request) messages.Answer {
-	return &messages.Refusal{Reason: "nobody is there who could answer"}
+	return &callbacks{session: &transport.Session{Cut: ctx}, server: new(mcpbridge.Server)} // of no session
 }
 
 // sdkClient is the client of the SDK for many sessions. Its handlers find their session in the context.
@@ -94,7 +40,7 @@ type sdkClient struct {
 	receive      mcp.MethodHandler   // handles a question of a server
 	info         *mcp.Implementation // or nil
 	capabilities *mcp.ClientCapabilities
-	declared     string // see [mcpbridge.Declared]
+	declared     string // see [identity.OfCapabilities]
 }
 
 // ourInfo is the name of the client, unless the configuration of the server has another one.
@@ -109,27 +55,27 @@ func newClient(info *mcp.Implementation, capabilities *mcp.ClientCapabilities, l
 		Capabilities: capabilities,
 		Logger:       slog.New(log),
 		ToolListChangedHandler: func(ctx context.Context, _ *mcp.ToolListChangedRequest) {
-			handlerOf(ctx).hear(&messages.ToolsChanged{})
+			callbacksOf(ctx).hear(&messages.ToolsChanged{})
 		},
 		PromptListChangedHandler: func(ctx context.Context, _ *mcp.PromptListChangedRequest) {
-			handlerOf(ctx).hear(&messages.PromptsChanged{})
+			callbacksOf(ctx).hear(&messages.PromptsChanged{})
 		},
 		ResourceListChangedHandler: func(ctx context.Context, _ *mcp.ResourceListChangedRequest) {
-			handlerOf(ctx).hear(&messages.ResourcesChanged{})
+			callbacksOf(ctx).hear(&messages.ResourcesChanged{})
 		},
 		ResourceUpdatedHandler: func(ctx context.Context, req *mcp.ResourceUpdatedNotificationRequest) {
-			raw := handlerOf(ctx).asSent(req.Params)
-			handlerOf(ctx).hear(&messages.ResourceUpdated{URI: req.Params.URI, Meta: req.Params.Meta, AsSent: raw})
+			raw := callbacksOf(ctx).asSent(req.Params)
+			callbacksOf(ctx).hear(&messages.ResourceUpdated{URI: req.Params.URI, Meta: req.Params.Meta, AsSent: raw})
 		},
 		LoggingMessageHandler: func(ctx context.Context, req *mcp.LoggingMessageRequest) {
-			of, raw := handlerOf(ctx).logOf(req.Params), handlerOf(ctx).asSent(req.Params)
-			handlerOf(ctx).hear(&messages.ServerLog{
+			of, raw := callbacksOf(ctx).logOf(req.Params), callbacksOf(ctx).asSent(req.Params)
+			callbacksOf(ctx).hear(&messages.ServerLog{
 				Level: string(req.Params.Level), Logger: req.Params.Logger, Data: req.Params.Data, Operation: of, Meta: req.Params.Meta, AsSent: raw,
 			})
 		},
 		ElicitationCompleteHandler: func(ctx context.Context, req *mcp.ElicitationCompleteNotificationRequest) {
-			raw := handlerOf(ctx).asSent(req.Params)
-			handlerOf(ctx).hear(&messages.ElicitationCompleted{ElicitationID: req.Params.ElicitationID, Meta: req.Params.Meta, AsSent: raw})
+			raw := callbacksOf(ctx).asSent(req.Params)
+			callbacksOf(ctx).hear(&messages.ElicitationCompleted{ElicitationID: req.Params.ElicitationID, Meta: req.Params.Meta, AsSent: raw})
 		},
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // see answerInputRequests
 	}
@@ -142,7 +88,7 @@ func newClient(info *mcp.Implementation, capabilities *mcp.ClientCapabilities, l
 	c := &sdkClient{
 		Client:       mcp.NewClient(cmp.Or(info, ourInfo), options),
 		info:         info,
-		capabilities: capabilities, declared: mcpbridge.Declared(capabilities),
+		capabilities: capabilities, declared: identity.OfCapabilities(capabilities),
 	}
 	c.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		c.receive = receiving(next)
@@ -204,7 +150,7 @@ func sample(ctx context.Context, req *mcp.CreateMessageWithToolsRequest) (*mcp.C
 
 // listRoots returns the roots of the session, or passes the question on.
 func listRoots(ctx context.Context) (mcp.Result, error) {
-	if set := handlerOf(ctx).currentRoots(); set != nil {
+	if set := callbacksOf(ctx).roots.Load(); set != nil {
 		return &mcp.ListRootsResult{Roots: append([]*mcp.Root{}, set.Roots...)}, nil
 	}
 	answer, err := askFor[*messages.Roots](ctx, &messages.ListRoots{})
@@ -217,7 +163,7 @@ func listRoots(ctx context.Context) (mcp.Result, error) {
 // askFor passes on a question, and waits for an answer of its type.
 func askFor[A messages.Answer](ctx context.Context, req messages.Request) (answer A, err error) {
 	reason := "the answer is of another kind"
-	switch got := handlerOf(ctx).ask(ctx, req).(type) {
+	switch got := callbacksOf(ctx).ask(ctx, req).(type) {
 	case A:
 		return got, nil
 	case *messages.Refusal:
@@ -266,7 +212,7 @@ func receiving(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		}()
 		if rpc.IsQuestion(method) {
-			if ex := handlerOf(ctx).origin(req.GetParams()); ex != nil {
+			if ex := callbacksOf(ctx).origin(req.GetParams()); ex != nil {
 				ctx = wire.InExchange(ctx, ex)
 			}
 		}
@@ -279,7 +225,7 @@ func receiving(next mcp.MethodHandler) mcp.MethodHandler {
 			}
 		}
 		if rpc.IsQuestion(method) {
-			if raw := handlerOf(ctx).asSent(req.GetParams()); raw.Verbatim != nil {
+			if raw := callbacksOf(ctx).asSent(req.GetParams()); raw.Verbatim != nil {
 				return passOn(ctx, req.GetParams(), raw)
 			}
 		}
@@ -292,9 +238,9 @@ func receiving(next mcp.MethodHandler) mcp.MethodHandler {
 // encode and decode them several times.
 func sending(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		ex, h, wanted := wire.ExchangeOf(ctx), handlerOf(ctx), results.Knows(method)
+		ex, c, wanted := wire.ExchangeOf(ctx), callbacksOf(ctx), results.Knows(method)
 		ex.Begin(wanted)
-		if level := h.logLevel(); level != "" && req.GetParams() != nil {
+		if level := c.logLevel(); level != "" && req.GetParams() != nil {
 			setMeta(req.GetParams(), mcp.MetaKeyLogLevel, level)
 		}
 		if trace := messages.TraceOf(ctx); trace.Parent != "" && req.GetParams() != nil {
@@ -304,14 +250,14 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		case rpc.MethodInitialize:
 			return initialize(ctx, next, req)
 		case rpc.MethodDiscover:
-			return discover(ctx, h, next, req)
+			return discover(ctx, c, next, req)
 		}
 		if ex.ProgressToken != "" {
 			if params, ok := req.GetParams().(mcp.RequestParams); ok {
 				params.SetProgressToken(ex.ProgressToken)
 			}
 		}
-		if extra := extraOf(ex.Operation, method); len(extra) > 0 && req.GetParams() != nil && !h.isModern() {
+		if extra := extraOf(ex.Operation, method); len(extra) > 0 && req.GetParams() != nil && !c.uses.isModern {
 			params, err := withFields(req.GetParams(), extra)
 			if err != nil {
 				return nil, err
@@ -321,7 +267,7 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		if params := withEmptyCursor(req.GetParams(), method); params != nil {
 			req = withParams{req, params}
 		}
-		if wanted && req.GetParams() != nil && h.carriesParams() {
+		if wanted && req.GetParams() != nil && c.uses.carriesParams {
 			params, err := rpc.EncodeParams(req.GetParams())
 			if err != nil {
 				return nil, err
@@ -334,10 +280,10 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		if raw == nil {
 			return result, err
 		}
-		if task := taskIn(raw, method, h.followsTasks()); task != nil {
+		if task := taskIn(raw, method, c.uses.followsTasks); task != nil {
 			return nil, task
 		}
-		if err := results.Check(method, raw, h.isModern()); err != nil {
+		if err := results.Check(method, raw, c.uses.isModern); err != nil {
 			return nil, &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: redact.Clean(err.Error()), Err: err}
 		}
 		return decoded(ex, method, raw, isVerbatim(ex.Operation, method))
@@ -345,8 +291,8 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 }
 
 // discover sends server/discover. It is no part of sending, where its function would make each request allocate.
-func discover(ctx context.Context, h handler, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
-	return h.discover(ctx, func(ctx context.Context) (mcp.Result, error) {
+func discover(ctx context.Context, c *callbacks, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
+	return c.dialing.Load().discover(ctx, func(ctx context.Context) (mcp.Result, error) {
 		result, _, err := introduction(ctx, next, rpc.MethodDiscover, req)
 		return result, err
 	})
@@ -355,8 +301,8 @@ func discover(ctx context.Context, h handler, next mcp.MethodHandler, req mcp.Re
 // initialize sends initialize with the further parameters that the configuration has, and keeps the result as it came if the
 // configuration says so.
 func initialize(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
-	ex := wire.ExchangeOf(ctx)
-	further, keep := handlerOf(ctx).introduction()
+	ex, shaking := wire.ExchangeOf(ctx), callbacksOf(ctx).dialing.Load()
+	further, keep := shaking.introduction()
 	if len(further) > 0 {
 		params, err := rpc.EncodeParams(req.GetParams())
 		if p, is := req.GetParams().(*mcp.InitializeParams); is && err == nil && p.Capabilities.RootsV2 == nil {
@@ -371,9 +317,9 @@ func initialize(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (m
 		req = withParams{req, &customParams{fields: params}}
 	}
 	result, raw, err := introduction(ctx, next, rpc.MethodInitialize, req)
-	handlerOf(ctx).introduced(ex.Odd())
+	shaking.introduced(ex.Odd())
 	if found, ok := result.(*mcp.InitializeResult); err != nil || ok && !slices.Contains(mcp.SupportedProtocolVersions(), found.ProtocolVersion) {
-		handlerOf(ctx).notInitialized(ctx, err)
+		shaking.notInitialized(ctx, err)
 	}
 	if keep != nil {
 		*keep = raw

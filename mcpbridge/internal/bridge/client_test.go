@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
@@ -79,7 +80,7 @@ func TestServerThatAsksTooMuchIsRefused(t *testing.T) {
 		require.Contains(t, string(<-p.answered), "waiting for an answer already")
 		require.NoError(t, c.Close(t.Context())) // which ends those that wait
 		synctest.Wait()
-		require.Zero(t, c.asked.Load())
+		require.Zero(t, c.callbacks.owner.asked.Load())
 	})
 }
 
@@ -131,7 +132,7 @@ func TestListenStreamIsOpenedAgainAndTellsWhatItMayHaveMissed(t *testing.T) {
 			return stays("")(r)
 		})
 		srv := mcpbridge.Server{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}
-		c, err := New([]mcpbridge.Server{srv}, nil).Dial(t.Context(), mcpbridge.DialRequest{
+		c, err := New([]mcpbridge.Server{srv}, nil).Dial(t.Context(), dial.Request{
 			Key: messages.Key{Server: "test"}, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) },
 			Heard: func(n messages.Notification, _ messages.Operation) {
 				mu.Lock()
@@ -195,9 +196,7 @@ func TestCallThatHasBegunIsLostAndNotUnsent(t *testing.T) {
 		}
 		c, e := p.dial(t.Context(), 1<<20)
 		require.Nil(t, e)
-		modern := *c.info.Server // whose results ask for input
-		modern.ProtocolVersion = "2026-07-28"
-		c.info.Server = &modern
+		c.callbacks.uses.isModern = true // its results ask for input
 		_, err := c.Do(t.Context(), toolCall())
 		require.Equal(t, mcpbridge.Lost, mcpbridge.AsError(err).Class, "%v", err)
 		require.NoError(t, c.Close(t.Context()))
@@ -205,20 +204,20 @@ func TestCallThatHasBegunIsLostAndNotUnsent(t *testing.T) {
 }
 
 func TestHintsAreThoseOfTheSessionUntilItsToolsChange(t *testing.T) {
-	one, other := &conn{at: new(endpoint)}, new(conn)
-	one.setHints([]*mcp.Tool{{Name: "read", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, {Name: "write"}}, one.toolEdits())
-	safe, known := one.Hint("read")
+	one, other := &callbacks{server: new(mcpbridge.Server)}, new(callbacks)
+	one.hints.set([]*mcp.Tool{{Name: "read", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, {Name: "write"}}, one.hints.changed())
+	safe, known := one.hints.of("read")
 	require.True(t, safe && known)
-	safe, known = one.Hint("write")
+	safe, known = one.hints.of("write")
 	require.True(t, !safe && known)
-	_, known = other.Hint("read")
+	_, known = other.hints.of("read")
 	require.False(t, known, "another user may have other tools")
-	before := one.toolEdits()
+	before := one.hints.changed()
 	one.heardOnWire("notifications/tools/list_changed", nil)
-	_, known = one.Hint("read")
+	_, known = one.hints.of("read")
 	require.False(t, known)
-	one.setHints([]*mcp.Tool{{Name: "read"}}, before)
-	_, known = one.Hint("read")
+	one.hints.set([]*mcp.Tool{{Name: "read"}}, before)
+	_, known = one.hints.of("read")
 	require.False(t, known, "the list may be from before the change")
 }
 
@@ -231,7 +230,7 @@ func TestStandaloneStreamTellsWhatItMayHaveMissed(t *testing.T) {
 		s.answer(http.MethodGet, breaks("retry: 1\n\n"), breaks("id: 7\ndata: "+`{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":1}}`+"\n\n"), stays(""))
 		srv := mcpbridge.Server{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}
 		server := &mcp.InitializeResult{ProtocolVersion: protocolLegacy, Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}}}
-		c, err := New([]mcpbridge.Server{srv}, nil).Dial(t.Context(), mcpbridge.DialRequest{
+		c, err := New([]mcpbridge.Server{srv}, nil).Dial(t.Context(), dial.Request{
 			Key: messages.Key{Server: "test"}, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) },
 			Resume: &mcpbridge.Resume{SessionID: testSession, Server: server, Endpoint: fingerprintOf(srv.URL)},
 			Heard: func(n messages.Notification, _ messages.Operation) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
@@ -20,7 +21,7 @@ import (
 // cleanupTimeout bounds what has to be cleaned up after a dial that failed.
 const cleanupTimeout = time.Second
 
-// conn is the [mcpbridge.Conn] over every transport.
+// conn is the [dial.Conn] over every transport.
 type conn struct {
 	transport.Session
 	at     *endpoint
@@ -28,89 +29,39 @@ type conn struct {
 	client *sdkClient
 	link   transport.Conn     // nil if Connect of the transport has failed
 	cs     *mcp.ClientSession // nil until the handshake has succeeded
-	info   mcpbridge.Info     // read-only once the session is open
+	info   dial.Info          // read-only once the session is open
 
-	key      messages.Key
-	identity string // of the owner of the credentials
-	owner    atomic.Pointer[owner]
-	begun    atomic.Uint64 // how many operations have begun
-	result   atomic.Uint64 // the number of the last one that had a result
-	doubts   doubts
-	seconds  seconds
-
-	discovery discovery
-	record    *record // of the dialect
+	key       messages.Key
+	identity  string        // of the owner of the credentials
+	begun     atomic.Uint64 // how many operations have begun
+	result    atomic.Uint64 // the number of the last one that had a result
+	callbacks callbacks
+	doubts    doubts
+	controls  controlOpener
 
 	wroteText atomic.Bool // the server has written text that is no message
 
-	asked atomic.Int32 // requests of the server that are not answered yet
-	roots atomic.Pointer[messages.SetRoots]
-
-	mu    sync.Mutex
-	hints map[string]bool // by tool: whether it may run twice; nil: not listed yet
-	edits int             // how often the server has said that the tools have changed
-	level string          // the log level that requests name, for protocol 2026-07-28; or empty
-
-	cancel  context.CancelFunc // ends Cut, and with it all waiting
-	dialing atomic.Pointer[handshake]
+	cancel context.CancelFunc // ends Cut, and with it all waiting
 
 	isClosing atomic.Bool // the bridge itself ends the connection
 	closing   sync.Once
 	closed    chan struct{} // closed when the SDK has closed; made by closing
 }
 
-// seconds opens second sessions: see [controls].
-type seconds interface {
-	open(ctx context.Context, first *conn, p permit) (controlled, *mcpbridge.Error)
-	// endFor ends the second session that is kept for a first one.
+// controlOpener opens controls: see [controls].
+type controlOpener interface {
+	open(ctx context.Context, first *conn, p permit) (control, *mcpbridge.Error)
+	// endFor ends the control that is kept for a session.
 	endFor(ctx context.Context, first *conn) error
-}
-
-// permit is the permit for a second session: see [mcpbridge.DialRequest.Admit].
-type permit struct{ opened, ended func() }
-
-// freePermit is for a second session that needs no permit.
-var freePermit = permit{func() {}, func() {}}
-
-// owner has the functions of the [mcpbridge.DialRequest] that a session was dialed with.
-type owner struct {
-	down  func(*mcpbridge.Error)
-	admit func(context.Context) (opened, ended func(), err error) // or nil
-	heard func(messages.Notification, messages.Operation)         // or nil
-	ask   func(context.Context, messages.Request, messages.Operation) messages.Answer
-}
-
-// handshake is the state of a session until it is open.
-type handshake struct {
-	abort context.CancelCauseFunc
-	ctx   context.Context // of its requests, with their exchange
-}
-
-// belongsTo sets the owner of the session.
-func (c *conn) belongsTo(req mcpbridge.DialRequest) {
-	c.owner.Store(&owner{req.Down, req.Admit, req.Heard, req.Ask})
-}
-
-// reportDown tells the owner that the session has ended by itself.
-func (c *conn) reportDown(e *mcpbridge.Error) {
-	if o := c.owner.Load(); o != nil && o.down != nil {
-		o.down(e)
-	}
 }
 
 // newExchange returns a new exchange for the session.
 func (c *conn) newExchange(ctx context.Context) *wire.Exchange {
-	return wire.NewExchange(ctx, c, c.at.URL != "")
+	return wire.NewExchange(ctx, &c.callbacks, c.at.URL != "")
 }
-
-// isModern reports whether the session has a protocol after 2025-11-25.
-func (c *conn) isModern() bool { return c.info.Server.ProtocolVersion > protocolLegacy }
 
 // hasID reports whether the server has given the session an id.
 func (c *conn) hasID() bool { return c.cs != nil && c.cs.ID() != "" }
-
-// isResumable reports whether the server keeps the session without its connection.
-func (c *conn) isResumable() bool { return c.link.Resumable() != nil }
 
 // hasExpired reports whether the session has expired.
 func (c *conn) hasExpired() bool {
@@ -127,15 +78,8 @@ func (c *conn) sessionID() string {
 	return session.SessionID()
 }
 
-// endQuietly ends an expired session on the server.
-func (c *conn) endQuietly() {
-	if session := c.link.Resumable(); session != nil {
-		session.EndQuietly()
-	}
-}
-
 // Info describes the session.
-func (c *conn) Info() mcpbridge.Info { return c.info }
+func (c *conn) Info() dial.Info { return c.info }
 
 // Resume returns what is needed to resume the session, or nil if it has no id or has expired.
 func (c *conn) Resume() *mcpbridge.Resume {
@@ -150,43 +94,8 @@ func (c *conn) Resume() *mcpbridge.Resume {
 	}
 }
 
-// Hint reports whether a tool may run twice. See [mcpbridge.Conn].
-func (c *conn) Hint(tool string) (safe, known bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.hints[tool], c.hints != nil
-}
-
-// toolEdits returns how often the tools have changed.
-func (c *conn) toolEdits() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.edits
-}
-
-// setHints remembers which tools may run twice. edits is the result of [conn.toolEdits] before the first page of the
-// list was requested. If the tools have changed since, parts of the list may be outdated, and it is not used.
-func (c *conn) setHints(tools []*mcp.Tool, edits int) {
-	hints := make(map[string]bool, len(tools))
-	for _, tool := range tools {
-		a := tool.Annotations
-		other, twice := hints[tool.Name] // which of two tools with one name is called, only the server knows
-		hints[tool.Name] = a != nil && (a.ReadOnlyHint || a.IdempotentHint) && (other || !twice)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.edits == edits {
-		c.hints = hints
-	}
-}
-
-// clearHints forgets which tools may run twice: the tools have changed.
-func (c *conn) clearHints() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.hints = nil
-	c.edits++
-}
+// Hint reports whether a tool may run twice. See [dial.Conn].
+func (c *conn) Hint(tool string) (safe, known bool) { return c.callbacks.hints.of(tool) }
 
 // secrets returns what no error text about the session may contain.
 func (c *conn) secrets() []string {
@@ -221,16 +130,16 @@ func (c *conn) describeEnd(e *mcpbridge.Error) (known bool) {
 	return detail != ""
 }
 
-// Close ends the session on the server, and then the second one that an inquiry may have opened, whose server may still not
-// have answered. Then it ends the transport.
+// Close ends the session on the server, and then the control that an inquiry may have opened, whose initialize the server may
+// still not have answered. Then it ends the transport.
 func (c *conn) Close(ctx context.Context) error {
 	c.isClosing.Store(true)
 	c.doubts.end(ctx)
 	c.link.Closing()
 	defer c.at.releaseIdle()
 	refused := c.link.EndSession(ctx)
-	second := c.seconds.endFor(ctx, c)
-	return errors.Join(refused, second, c.Detach(ctx))
+	control := c.controls.endFor(ctx, c)
+	return errors.Join(refused, control, c.Detach(ctx))
 }
 
 // Detach ends the transport. It ends the calls first, because the SDK would wait for them (go-sdk#1183).

@@ -6,22 +6,23 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/doubt"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// controls opens second sessions, whose answers are compared with those of sessions in doubt. It keeps a second
-// session that answers until the next dial of its key adopts it.
+// controls opens controls: second sessions, whose answers are compared with those of sessions in doubt. It keeps a control
+// that answers until the next dial of its key adopts it.
 type controls struct {
 	opener *opener
 
 	mu   sync.Mutex
-	kept map[messages.Key]*control
+	kept map[messages.Key]*controlSession
 }
 
-// control is a second session.
-type control struct {
+// controlSession is the [control] of the session first.
+type controlSession struct {
 	all   *controls
 	conn  *conn
 	first *conn
@@ -29,40 +30,40 @@ type control struct {
 	timer *time.Timer // ends it if no dial adopts it; nil until it is kept
 }
 
-// end ends the second session.
-func (k *control) end() {
+// end ends the control.
+func (k *controlSession) end() {
 	k.conn.discard() //nolint:errcheck // nobody waits for it
 	k.ended()
 }
 
-// send sends a check on the second session.
-func (k *control) send(ctx context.Context, do doubt.Do, which doubt.Check) *doubt.Answer {
+// send sends a check on the control.
+func (k *controlSession) send(ctx context.Context, do doubt.Do, which doubt.Check) *doubt.Answer {
 	return k.conn.send(ctx, do, which)
 }
 
-// isSame reports whether the second session has the id of the first.
-func (k *control) isSame() bool { return k.conn.sessionID() == k.first.sessionID() }
+// isSame reports whether the control has the id of the first session.
+func (k *controlSession) isSame() bool { return k.conn.sessionID() == k.first.sessionID() }
 
-// keep keeps the second session for the next dial.
-func (k *control) keep() { k.all.keep(k) }
+// keep keeps the control for the next dial.
+func (k *controlSession) keep() { k.all.keep(k) }
 
-// open opens a second session for a first one.
-func (cs *controls) open(ctx context.Context, first *conn, p permit) (controlled, *mcpbridge.Error) {
+// open opens a control for a session.
+func (cs *controls) open(ctx context.Context, first *conn, p permit) (control, *mcpbridge.Error) {
 	second, e := cs.opener.open(ctx, first.at, attempt{
-		DialRequest: mcpbridge.DialRequest{Key: first.key, Roots: first.roots.Load(), Capabilities: first.client.capabilities},
+		Request:     dial.Request{Key: first.key, Roots: first.callbacks.roots.Load(), Capabilities: first.client.capabilities},
 		credentials: first.Credentials, control: true,
 	})
-	if e != nil && e.Left != nil {
-		cs.keep(&control{all: cs, conn: e.Left.(*conn), first: first, ended: freePermit.ended}) // to be closed with the first
-	}
 	if e != nil {
+		if left := dial.LeftBy(e); left != nil {
+			cs.keep(&controlSession{all: cs, conn: left.(*conn), first: first, ended: freePermit.ended}) // to be closed with the first
+		}
 		return nil, e
 	}
-	return &control{all: cs, conn: second, first: first, ended: p.ended}, nil
+	return &controlSession{all: cs, conn: second, first: first, ended: p.ended}, nil
 }
 
-// keep keeps a second session until it is adopted, at most for the connect timeout of the first.
-func (cs *controls) keep(k *control) {
+// keep keeps a control until it is adopted, at most for the connect timeout of the first session.
+func (cs *controls) keep(k *controlSession) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	key := k.conn.key
@@ -70,7 +71,7 @@ func (cs *controls) keep(k *control) {
 		go before.end()
 	}
 	if cs.kept == nil {
-		cs.kept = map[messages.Key]*control{}
+		cs.kept = map[messages.Key]*controlSession{}
 	}
 	k.timer = time.AfterFunc(k.first.ConnectTimeout, func() {
 		cs.mu.Lock()
@@ -84,7 +85,7 @@ func (cs *controls) keep(k *control) {
 }
 
 // take removes and returns the control of a key, or returns nil. If first is not nil, the control must belong to it.
-func (cs *controls) take(key messages.Key, first *conn) *control {
+func (cs *controls) take(key messages.Key, first *conn) *controlSession {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	kept := cs.kept[key]
@@ -112,11 +113,11 @@ func (cs *controls) adopt(ctx context.Context, at *endpoint, req attempt) *conn 
 	}
 	k.ended()
 	c.IsControl.Store(false)
-	c.belongsTo(req.DialRequest)
+	c.callbacks.owner.set(req.Request)
 	return c
 }
 
-// endFor ends the second session that is kept for a first one. It may be called again if it failed.
+// endFor ends the control that is kept for a session. It may be called again if it failed.
 func (cs *controls) endFor(ctx context.Context, first *conn) error {
 	k := cs.take(first.key, first)
 	if k == nil {
@@ -130,7 +131,7 @@ func (cs *controls) endFor(ctx context.Context, first *conn) error {
 	return nil
 }
 
-// end ends the sessions that are kept.
+// end ends the controls that are kept.
 func (cs *controls) end() {
 	cs.mu.Lock()
 	all := cs.kept

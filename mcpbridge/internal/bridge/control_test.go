@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/doubt"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
@@ -134,7 +135,7 @@ func (s *sessions) dial(t *testing.T, change ...func(*mcpbridge.Server)) (c *con
 	var all []*mcpbridge.Error
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	opened, err := b.Dial(ctx, mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(e *mcpbridge.Error) {
+	opened, err := b.Dial(ctx, dial.Request{Key: messages.Key{Server: "test"}, Down: func(e *mcpbridge.Error) {
 		mu.Lock()
 		defer mu.Unlock()
 		all = append(all, e)
@@ -155,7 +156,7 @@ func (s *sessions) dial(t *testing.T, change ...func(*mcpbridge.Server)) (c *con
 // redial opens the session of the same key again, as its actor does.
 func redial(t *testing.T, s *sessions, c *conn) *conn {
 	t.Helper()
-	next, err := s.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Down: func(*mcpbridge.Error) {}})
+	next, err := s.bridge.Dial(t.Context(), dial.Request{Key: c.key, Down: func(*mcpbridge.Error) {}})
 	require.NoError(t, err)
 	return next.(*conn)
 }
@@ -377,18 +378,18 @@ func TestAttachIsJudgedByChecksAndControl(t *testing.T) {
 			if name == "200, unknown method" { // it has no ping
 				s.answers(nil, map[string]answering{"ping": says(403, "", "no"), "tools/list": refusal, rpc.MethodInitialize: says(403, "", "not now")})
 			}
-			_, err := s.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Resume: resume, Down: func(*mcpbridge.Error) {}})
+			_, err := s.bridge.Dial(t.Context(), dial.Request{Key: c.key, Resume: resume, Down: func(*mcpbridge.Error) {}})
 			require.Error(t, err)
 			require.Equal(t, 1, s.knows(), "it is kept")
 
 			s.answers(nil, nil)
-			attached, err := s.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Resume: resume, Down: func(*mcpbridge.Error) {}})
+			attached, err := s.bridge.Dial(t.Context(), dial.Request{Key: c.key, Resume: resume, Down: func(*mcpbridge.Error) {}})
 			require.NoError(t, err)
 			require.True(t, attached.Info().Attached)
 			require.NoError(t, attached.Detach(t.Context()))
 
 			s.forget()
-			other, err := s.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Resume: resume, Down: func(*mcpbridge.Error) {}})
+			other, err := s.bridge.Dial(t.Context(), dial.Request{Key: c.key, Resume: resume, Down: func(*mcpbridge.Error) {}})
 			require.NoError(t, err)
 			require.Equal(t, name == "200, unknown method", other.Info().Attached, "this one may have no ping, and the next call finds it out")
 			require.Equal(t, !other.Info().Attached, s.count(rpc.MethodInitialize) == 1)
@@ -412,7 +413,7 @@ func TestServerThatRefusesDiscoveryForTheMomentIsInitialized(t *testing.T) {
 // H-A5: the annotations are discarded.
 func TestHintsAreUnlearnedWhenAChangeMayHaveBeenMissed(t *testing.T) {
 	c := &conn{}
-	c.setHints([]*mcp.Tool{{Name: "t", Annotations: &mcp.ToolAnnotations{IdempotentHint: true}}}, c.toolEdits())
+	c.callbacks.hints.set([]*mcp.Tool{{Name: "t", Annotations: &mcp.ToolAnnotations{IdempotentHint: true}}}, c.callbacks.hints.changed())
 	c.Missed(&mcp.NotificationSubscriptions{ToolsListChanged: true})
 	safe, known := c.Hint("t")
 	require.False(t, safe || known)
@@ -495,7 +496,7 @@ func TestServerThatHasOnlySSEIsSpokenToOverSSE(t *testing.T) {
 	b := New([]mcpbridge.Server{{Name: "test", URL: web.URL + "/sse"}}, nil)
 	defer b.Close()
 	for range 2 {
-		c, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) {}})
+		c, err := b.Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) {}})
 		require.NoError(t, err)
 		e, _ := do(c)
 		require.Nil(t, e)

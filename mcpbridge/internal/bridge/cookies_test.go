@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
@@ -83,7 +84,7 @@ func TestCookiesOfASessionAreItsOwn(t *testing.T) {
 	})
 	b := New([]mcpbridge.Server{{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}}, nil)
 	for i := 1; i <= 2; i++ {
-		c, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test", Scope: fmt.Sprint(i)}, Down: func(*mcpbridge.Error) {}})
+		c, err := b.Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test", Scope: fmt.Sprint(i)}, Down: func(*mcpbridge.Error) {}})
 		require.NoError(t, err)
 		require.Equal(t, fmt.Sprint("pod=", n), c.Resume().Cookies)
 		if i == 1 {

@@ -1,16 +1,13 @@
 package bridge
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"log/slog"
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -41,16 +38,4 @@ func (c *conn) callCustom(ctx context.Context, op *messages.Custom) (messages.Re
 		return nil, err
 	}
 	return &messages.CustomResult{Result: result.raw}, nil
-}
-
-// heardOnWire handles a notification as soon as it arrives. When the SDK handles it, a call may already have been lost
-// and replayed by the old hints. Notifications that are not part of MCP are passed on here, if the configuration has
-// them: the SDK drops them.
-func (c *conn) heardOnWire(method string, params json.RawMessage) {
-	if method == rpc.MethodToolsChanged {
-		c.clearHints()
-	}
-	if c.at.PassesOn(method) {
-		c.hear(&messages.CustomNotification{Method: method, Params: bytes.Clone(params)})
-	}
 }

@@ -27,7 +27,7 @@ also sends the request. If the answer is a stream, the SDK reads it in a gorouti
 	 the server answers
 	   │
 	   ├─ 2xx ────────▶ session.accepted notes: Accepted                         streamable/accepted.go
-	   │                  202     the response comes on another stream of the     streamable/elsewhere.go
+	   │                  202     the response comes on another stream of the     streamable/awaited_responses.go
 	   │                          session, or not at all
 	   │                  JSON    is read here, by wire.Answers: notes Answered and keeps the result,
 	   │                          or Refused if it is no response
@@ -88,15 +88,15 @@ depend on how the bytes are cut into pieces. tap.Pipe reads, and has the clock:
 The SDK answers each request of a server in a goroutine, and keeps notifications in a queue. Neither has a bound. So
 wire.Backpressure admits these messages to the SDK, for all transports: in tap.connection.Read, answerStream and stream. It
 admits no more while there are 128 requests whose answers the server has not accepted. At most half of them are questions
-that wait for a handler: conn.ask refuses further ones at once, so that a response behind them is always read. A ping that
+that wait for a handler: owner.ask refuses further ones at once, so that a response behind them is always read. A ping that
 Backpressure.Barrier puts behind notifications shows by its answer when the SDK has handled them. Over HTTP the answers take
 turns (outbound.Poster). A server that accepts no answer for 30 s, while nothing is read from it, loses its connection; over
 streamable HTTP it loses only the stream.
 
 # The handshake
 
-The SDK asks a server with server/discover which protocols it speaks, and goes on with initialize after an error.
-conn.discover makes up that error for a server without a URL that has read the request and is silent. opener.open starts a
+The SDK asks a server with server/discover which protocols it speaks, and sends initialize after an error.
+handshake.discover makes up that error for a server without a URL that has read the request and is silent. opener.open starts a
 process again that has read the request and exited. dialect.go remembers both, and the store keeps them for later processes.
 
 # A configuration for each key
@@ -105,7 +105,7 @@ A server with PerKey has one derived endpoint for each distinct result of that f
 it:
 
 	 Bridge.Dial ──▶ endpoint.forKey (per_key.go) calls PerKey in a goroutine of its own
-	                   │  DialRequest.Resolved tells the actor, which asks the registry whether
+	                   │  dial.Request.Resolved tells the actor, which asks the registry whether
 	                   │  the server of this key may be dialed
 	                   ▼
 	                 endpoint.derive: the endpoint with this result, made at first use, and forgotten
@@ -142,7 +142,7 @@ The transports find a fault, this package judges it, and the actor of the sessio
 	                                   │                       never issued)
 	       ┌───────────────────────────────────────────────────────────┘
 	       ▼
-	 conn.Expired, conn.Broke ──▶ DialRequest.Down, once, from any goroutine
+	 conn.Expired, conn.Broke ──▶ dial.Request.Down, once, from any goroutine
 	       │                      and each call gets its own Error: Expired if it has not run, Lost if it may have
 	       ▼
 	 the actor restarts, and calls Bridge.Dial
@@ -162,11 +162,11 @@ a process, is done in a goroutine of its own.
 
 # A question of a server
 
-A question belongs to an operation, and is moot when that ends. With protocol 2026-07-28 the result of the operation is
+A question belongs to an operation, and is withdrawn when that ends. With protocol 2026-07-28 the result of the operation is
 the question (input_requests.go), in the context of its exchange. Over streamable HTTP an older server asks on
 the stream of the operation: answerStream knows the exchange, and the SDK's handler does not. So answerStream adds a mark
 to the _meta of the question (wire.Questions). The middleware receiving in client.go removes the mark, and puts the
-exchange into the context. conn.ask passes the operation to DialRequest.Ask. Over the other transports, and on the
+exchange into the context. owner.ask passes the operation to dial.Request.Ask. Over the other transports, and on the
 standalone stream, the operation is not known.
 
 # Adding a transport

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
@@ -52,16 +53,16 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *wire.Exchange, 
 	if c.link != nil && e.Class != mcpbridge.Cancelled && (e.Session == mcpbridge.Broken || isNonsense) {
 		endIsKnown = c.describeEnd(e)
 	}
-	e.Server = c.presence(e, ex, err, endIsKnown && e.Session == mcpbridge.Broken)
+	e.Server = presenceAfter(e, ex, err, c.link == nil || endIsKnown && e.Session == mcpbridge.Broken)
 	if ctx.Err() == nil {
 		e.Remedy = remedyFor(e, &c.at.Server)
 	}
 	return unavailable(e)
 }
 
-// presence returns what a handshake that failed with e has shown about the server. err is the error of the SDK. hasEnded
-// is true if the process of the server ended instead of answering.
-func (c *conn) presence(e *mcpbridge.Error, ex *wire.Exchange, err error, hasEnded bool) mcpbridge.Presence {
+// presenceAfter returns what a handshake that failed with e has shown about the server. err is the error of the SDK. noProcess
+// is true if the command of the server cannot be started, or if its process ended instead of answering.
+func presenceAfter(e *mcpbridge.Error, ex *wire.Exchange, err error, noProcess bool) mcpbridge.Presence {
 	refused, failed := ex.Outcome()
 	var name *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -75,7 +76,7 @@ func (c *conn) presence(e *mcpbridge.Error, ex *wire.Exchange, err error, hasEnd
 		return e.Server
 	case failed:
 		return mcpbridge.Present
-	case c.link == nil, hasEnded, // the command cannot be started, or its process has ended
+	case noProcess,
 		errors.As(err, &name) && name.IsNotFound, errors.As(err, &certificate), errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
 		return mcpbridge.Strange
 	}
@@ -88,7 +89,7 @@ func unavailable(e *mcpbridge.Error) *mcpbridge.Error {
 	if e.Class == mcpbridge.Cancelled {
 		return e
 	}
-	dial := mcpbridge.AsDialError(e)
+	dial := dial.AsError(e)
 	if dial.Class == mcpbridge.Invalid || dial.Class == mcpbridge.ServerError {
 		dial.Class = mcpbridge.Unavailable
 	}

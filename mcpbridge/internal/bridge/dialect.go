@@ -1,7 +1,6 @@
 package bridge
 
 import (
-	"context"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,14 +36,6 @@ type facts struct {
 	Late   bool   `json:"late,omitempty"`   // it answers server/discover, but takes longer than discoverSilence
 	Known  string `json:"known,omitempty"`  // the name and version of the server that was asked
 	Asked  int64  `json:"asked,omitempty"`  // when it was asked, in seconds since 1970
-}
-
-// discovery is what becomes of server/discover in a handshake with a server that has no URL.
-type discovery struct {
-	end      context.CancelFunc // ends the request
-	answered chan struct{}      // closed when the request has ended; nil if there was none
-	newer    bool               // the result has a version that initialize does not have; valid once answered is closed
-	gaveUp   bool               // initialize was sent before the answer came
 }
 
 // isOld reports whether the server is not to be asked for newer protocols.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/storelimit"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -132,7 +133,7 @@ func TestDialWithAStoreThatHangsStartsTheServer(t *testing.T) {
 	s.becomes(func(context.Context) error { <-hung; return errors.New("it hung") })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	c, err := d.bridge.Dial(ctx, mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Store: storelimit.New(s), Down: func(*mcpbridge.Error) {}})
+	c, err := d.bridge.Dial(ctx, dial.Request{Key: messages.Key{Server: "test"}, Store: storelimit.New(s), Down: func(*mcpbridge.Error) {}})
 	close(hung)
 	require.NoError(t, err)
 	require.NoError(t, c.Close(ctx))

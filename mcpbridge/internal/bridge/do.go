@@ -39,17 +39,17 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 	ex.Over = inner.Done()
 	defer c.link.Forget(ex)
 	defer c.Questions.Forget(ex)
-	if o := c.owner.Load(); (op.Head().Subscriber != nil || op.Head().Quiet > 0) && o != nil && o.heard != nil {
+	if (op.Head().Subscriber != nil || op.Head().Quiet > 0) && c.callbacks.owner.listens() {
 		ex.ProgressToken = c.Progress.Watch(func(p *mcp.ProgressNotificationParams, raw json.RawMessage) {
 			note := &messages.Progress{ID: op.RequestID(), Progress: p.Progress, Total: p.Total, Message: p.Message, Meta: p.Meta}
 			if c.at.Verbatim {
 				note.Verbatim = bytes.Clone(raw)
 			}
-			o.heard(note, op)
+			c.callbacks.owner.hear(note, op)
 		})
 		defer c.Progress.Unwatch(ex.ProgressToken)
 	}
-	edits := c.toolEdits()
+	changes := c.callbacks.hints.changed()
 	result, err = c.run(ex, op)
 	if became, is := errors.AsType[*becameTask](err); is {
 		result, err = became.Task, nil
@@ -66,7 +66,7 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 	}
 	result.GetReceipt().Odd = ex.Odd()
 	if list, ok := result.(*messages.ToolList); ok {
-		c.setHints(list.Result.Tools, edits)
+		c.callbacks.hints.set(list.Result.Tools, changes)
 	}
 	return result, nil
 }
@@ -84,27 +84,26 @@ func afterFunc(ctx context.Context, f func()) (stop func() bool) {
 
 // run runs one operation.
 func (c *conn) run(ctx context.Context, op messages.Operation) (messages.Result, error) {
+	uses := c.callbacks.uses
 	switch op := op.(type) {
 	case tasks.Operation:
-		return c.runTask(ctx, wire.ExchangeOf(ctx), op)
+		return taskCaller{c.cs, c.client.receive, c.link, uses.followsTasks}.run(ctx, wire.ExchangeOf(ctx), op)
 	case *messages.Custom:
 		return c.callCustom(ctx, op)
 	case *messages.SetRoots:
 		return &messages.Ack{}, c.setRoots(ctx, op)
 	case *messages.Ping:
-		if c.isModern() { // which has no ping, and answers server/discover instead
+		if uses.isModern { // which has no ping, and answers server/discover instead
 			_, err := mcp.CallCustomMethod[*mcp.DiscoverParams, *mcp.DiscoverResult](ctx, c.cs, rpc.MethodDiscover, &mcp.DiscoverParams{})
 			return &messages.Ack{}, err
 		}
 	case *messages.SetLogLevel:
-		if c.isModern() { // each request names the level
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.level = op.Level
+		if uses.isModern { // each request names the level
+			c.callbacks.level.Store(op)
 			return &messages.Ack{}, nil
 		}
 	}
-	return caller{c.cs, wire.MaxResult(&c.at.Server), c.isModern(), c}.run(ctx, op)
+	return caller{c.cs, wire.MaxResult(&c.at.Server), uses.isModern, c}.run(ctx, op)
 }
 
 // setRoots replaces the roots of the session.
@@ -113,8 +112,8 @@ func (c *conn) setRoots(ctx context.Context, op *messages.SetRoots) error {
 	if roots == nil {
 		return &mcpbridge.Error{Class: mcpbridge.Invalid, Detail: "the declared capabilities have no roots"}
 	}
-	c.roots.Store(op)
-	if !roots.ListChanged || c.isModern() {
+	c.callbacks.roots.Store(op)
+	if !roots.ListChanged || c.callbacks.uses.isModern {
 		return nil
 	}
 	_, err := c.client.send(ctx, rpc.MethodRootsChanged, &mcp.ClientRequest[*mcp.RootsListChangedParams]{Session: c.cs, Params: &mcp.RootsListChangedParams{}})

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -45,7 +46,7 @@ func TestConnectionsOfAnswersAreKept(t *testing.T) {
 		wire := &http.Transport{DialContext: web.dial}
 		defer wire.CloseIdleConnections()
 		b := New([]mcpbridge.Server{{Name: "test", URL: "http://test", NoStream: true, HTTPClient: &http.Client{Transport: wire}}}, nil)
-		c, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) }})
+		c, err := b.Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test"}, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) }})
 		require.NoError(t, err)
 		defer func() { require.NoError(t, c.Close(context.Background())) }()
 		synctest.Wait() // the connections of the handshake are idle

@@ -11,8 +11,8 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// subject is the session that doubts are about.
-type subject interface {
+// sessionInDoubt is the session that doubts are about.
+type sessionInDoubt interface {
 	// state returns what is known of the session now.
 	state() doubt.Session
 	// untilCut returns the context that ends with the session.
@@ -20,14 +20,14 @@ type subject interface {
 	// send sends a check on the session, or with a session id that was never issued.
 	send(ctx context.Context, do doubt.Do, which doubt.Check) *doubt.Answer
 	// open opens a control. Without one and without an error, none may be opened now.
-	open(context.Context, doubt.Decision) (controlled, *mcpbridge.Error)
+	open(context.Context, doubt.Decision) (control, *mcpbridge.Error)
 	// known notes that the server knows the session. expire notes that the session is dead.
 	known()
 	expire(*mcpbridge.Error)
 }
 
-// controlled is a control, as long as an inquiry has it.
-type controlled interface {
+// control is a control, as long as an inquiry uses it.
+type control interface {
 	send(ctx context.Context, do doubt.Do, which doubt.Check) *doubt.Answer
 	isSame() bool // it has the id of the first session
 	keep()
@@ -37,7 +37,7 @@ type controlled interface {
 // doubts settles whether the server knows a session. It carries out what a [doubt.Machine] decides: it sends checks,
 // and reports the answers.
 type doubts struct {
-	about subject
+	about sessionInDoubt
 	// holds is true while admit may have to hold operations back.
 	holds atomic.Bool
 
@@ -47,7 +47,7 @@ type doubts struct {
 	leave   func() bool        // from the end of ctx
 	step    context.Context    // of the questions of its step
 	stop    context.CancelFunc // ends step
-	control controlled         // of the running inquiry, or nil
+	control control            // of the running inquiry, or nil
 	due     time.Time          // when Wake is called
 	timer   *time.Timer
 }

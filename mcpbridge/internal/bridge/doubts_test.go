@@ -15,8 +15,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// fakeSubject is a session that answers checks as it is told.
-type fakeSubject struct {
+// fakeSession is a session that answers checks as it is told.
+type fakeSession struct {
 	mu       sync.Mutex
 	refusal  *mcpbridge.Error // of both checks; nil: a result
 	takes    time.Duration    // how long the checks take
@@ -34,18 +34,18 @@ type fakeSubject struct {
 	expired  []*mcpbridge.Error
 }
 
-func (a *fakeSubject) state() doubt.Session {
+func (a *fakeSession) state() doubt.Session {
 	return doubt.Session{
 		Now: time.Now(), ConnectTimeout: time.Minute, HasID: !a.plain, HasList: true, MayRefuse: true,
 		Resumable: !a.plain, IsFresh: a.verdict == doubt.Late,
 	}
 }
 
-func (a *fakeSubject) untilCut() context.Context { return context.Background() }
-func (a *fakeSubject) known()                    {}
-func (a *fakeSubject) expire(e *mcpbridge.Error) { a.expired = append(a.expired, e) }
+func (a *fakeSession) untilCut() context.Context { return context.Background() }
+func (a *fakeSession) known()                    {}
+func (a *fakeSession) expire(e *mcpbridge.Error) { a.expired = append(a.expired, e) }
 
-func (a *fakeSubject) open(context.Context, doubt.Decision) (controlled, *mcpbridge.Error) {
+func (a *fakeSession) open(context.Context, doubt.Decision) (control, *mcpbridge.Error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.controls++
@@ -59,7 +59,7 @@ func (a *fakeSubject) open(context.Context, doubt.Decision) (controlled, *mcpbri
 	return fakeControl{a}, nil
 }
 
-func (a *fakeSubject) send(ctx context.Context, do doubt.Do, which doubt.Check) *doubt.Answer {
+func (a *fakeSession) send(ctx context.Context, do doubt.Do, which doubt.Check) *doubt.Answer {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if do == doubt.Unknown {
@@ -92,14 +92,14 @@ func (a *fakeSubject) send(ctx context.Context, do doubt.Do, which doubt.Check) 
 }
 
 // sleep sleeps without the lock.
-func (a *fakeSubject) sleep(ctx context.Context, d time.Duration) bool {
+func (a *fakeSession) sleep(ctx context.Context, d time.Duration) bool {
 	a.mu.Unlock()
 	defer a.mu.Lock()
 	return wire.Sleep(ctx, d)
 }
 
-// fakeControl is a control that leads to the verdict of a [fakeSubject].
-type fakeControl struct{ of *fakeSubject }
+// fakeControl is a control that leads to the verdict of a [fakeSession].
+type fakeControl struct{ of *fakeSession }
 
 func (k fakeControl) isSame() bool { return false }
 func (k fakeControl) keep()        { k.of.isOpen = false }
@@ -125,35 +125,35 @@ func TestVerdictFollowsFromTheChecksAndTheControl(t *testing.T) {
 	page := &mcpbridge.Error{Class: mcpbridge.ServerError, Sent: true, Status: 404, Doubt: true, Err: &wire.Evidence{Front: true, Digest: [16]byte{1}}}
 	gone := &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Status: 404}
 	for name, c := range map[string]struct {
-		subject  *fakeSubject
+		subject  *fakeSession
 		call     *mcpbridge.Error
 		want     mcpbridge.Error // class and session
 		controls int
 		expired  int
 	}{
-		"a result":                                                       {&fakeSubject{}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
-		"refused alike, and the control":                                 {&fakeSubject{refusal: refused(400), verdict: doubt.Alive}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
-		"refused alike, the control not":                                 {&fakeSubject{refusal: refused(400), unknown: refused(400), verdict: doubt.Dead}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone}, 1, 1},
-		"refused in other words than the call":                           {&fakeSubject{refusal: refused(400), unknown: refused(400), verdict: doubt.Dead}, inOtherWords, mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
-		"a session that was never issued is refused in other words":      {&fakeSubject{refusal: refused(400), unknown: inOtherWords, verdict: doubt.Dead}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
-		"a session that was never issued is refused with the id":         {&fakeSubject{refusal: refused(400), unknown: own(refused(400), 1), verdict: doubt.Dead}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
-		"a session that was never issued is not refused":                 {&fakeSubject{refusal: refused(400), verdict: doubt.Dead}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
-		"a 408 may have run":                                             {&fakeSubject{refusal: refused(408), unknown: refused(408), verdict: doubt.Dead}, refused(408), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
-		"a page, and the session lives":                                  {&fakeSubject{}, page, mcpbridge.Error{Class: mcpbridge.ServerError, Session: mcpbridge.Unheard}, 0, 0},
-		"a page to all but the control":                                  {&fakeSubject{refusal: page, unknown: page, verdict: doubt.Dead}, page, mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone}, 1, 1},
-		"a page to this session only":                                    {&fakeSubject{refusal: page, verdict: doubt.Dead}, page, mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
-		"a 5xx may have run":                                             {&fakeSubject{refusal: refused(500), verdict: doubt.Dead}, refused(500), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
-		"refused otherwise":                                              {&fakeSubject{refusal: refused(401), verdict: doubt.Dead}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
-		"the checks find it gone":                                        {&fakeSubject{refusal: gone}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 0, 1},
-		"with its id, as a session that was never issued":                {&fakeSubject{refusal: own(refused(400), 1), unknown: own(refused(400), 1), verdict: doubt.Dead}, own(refused(400), 1), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone}, 1, 1},
-		"with its id, in other words":                                    {&fakeSubject{refusal: own(refused(400), 1), unknown: own(refused(400), 1), verdict: doubt.Dead}, own(refused(400), 2), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
-		"with its id, and a session that was never issued gets a result": {&fakeSubject{refusal: own(refused(400), 1), verdict: doubt.Dead}, own(refused(400), 1), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
-		"no sessions, refused alike":                                     {&fakeSubject{refusal: refused(400), plain: true}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Broken}, 0, 0},
-		"no sessions, an error on a pipe":                                {&fakeSubject{refusal: refused(200), plain: true}, refused(200), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken}, 0, 0},
-		"the checks take too long":                                       {&fakeSubject{refusal: refused(400), takes: time.Minute}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
-		"a refusal that is not in doubt":                                 {&fakeSubject{refusal: refused(400)}, &mcpbridge.Error{Class: mcpbridge.RateLimited, Status: 429}, mcpbridge.Error{Class: mcpbridge.RateLimited}, 0, 0},
-		"late, and a check refused":                                      {&fakeSubject{refusal: refused(400), unknown: refused(400), verdict: doubt.Late}, refused(400), mcpbridge.Error{Class: mcpbridge.NotSent}, 0, 0},
-		"unsettled: the control is absent":                               {&fakeSubject{refusal: refused(400), verdict: doubt.Unsettled}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
+		"a result":                                                       {&fakeSession{}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
+		"refused alike, and the control":                                 {&fakeSession{refusal: refused(400), verdict: doubt.Alive}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
+		"refused alike, the control not":                                 {&fakeSession{refusal: refused(400), unknown: refused(400), verdict: doubt.Dead}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone}, 1, 1},
+		"refused in other words than the call":                           {&fakeSession{refusal: refused(400), unknown: refused(400), verdict: doubt.Dead}, inOtherWords, mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"a session that was never issued is refused in other words":      {&fakeSession{refusal: refused(400), unknown: inOtherWords, verdict: doubt.Dead}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"a session that was never issued is refused with the id":         {&fakeSession{refusal: refused(400), unknown: own(refused(400), 1), verdict: doubt.Dead}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"a session that was never issued is not refused":                 {&fakeSession{refusal: refused(400), verdict: doubt.Dead}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"a 408 may have run":                                             {&fakeSession{refusal: refused(408), unknown: refused(408), verdict: doubt.Dead}, refused(408), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"a page, and the session lives":                                  {&fakeSession{}, page, mcpbridge.Error{Class: mcpbridge.ServerError, Session: mcpbridge.Unheard}, 0, 0},
+		"a page to all but the control":                                  {&fakeSession{refusal: page, unknown: page, verdict: doubt.Dead}, page, mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone}, 1, 1},
+		"a page to this session only":                                    {&fakeSession{refusal: page, verdict: doubt.Dead}, page, mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"a 5xx may have run":                                             {&fakeSession{refusal: refused(500), verdict: doubt.Dead}, refused(500), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"refused otherwise":                                              {&fakeSession{refusal: refused(401), verdict: doubt.Dead}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
+		"the checks find it gone":                                        {&fakeSession{refusal: gone}, refused(400), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 0, 1},
+		"with its id, as a session that was never issued":                {&fakeSession{refusal: own(refused(400), 1), unknown: own(refused(400), 1), verdict: doubt.Dead}, own(refused(400), 1), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone}, 1, 1},
+		"with its id, in other words":                                    {&fakeSession{refusal: own(refused(400), 1), unknown: own(refused(400), 1), verdict: doubt.Dead}, own(refused(400), 2), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"with its id, and a session that was never issued gets a result": {&fakeSession{refusal: own(refused(400), 1), verdict: doubt.Dead}, own(refused(400), 1), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Gone}, 1, 1},
+		"no sessions, refused alike":                                     {&fakeSession{refusal: refused(400), plain: true}, refused(400), mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Broken}, 0, 0},
+		"no sessions, an error on a pipe":                                {&fakeSession{refusal: refused(200), plain: true}, refused(200), mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken}, 0, 0},
+		"the checks take too long":                                       {&fakeSession{refusal: refused(400), takes: time.Minute}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 0, 0},
+		"a refusal that is not in doubt":                                 {&fakeSession{refusal: refused(400)}, &mcpbridge.Error{Class: mcpbridge.RateLimited, Status: 429}, mcpbridge.Error{Class: mcpbridge.RateLimited}, 0, 0},
+		"late, and a check refused":                                      {&fakeSession{refusal: refused(400), unknown: refused(400), verdict: doubt.Late}, refused(400), mcpbridge.Error{Class: mcpbridge.NotSent}, 0, 0},
+		"unsettled: the control is absent":                               {&fakeSession{refusal: refused(400), verdict: doubt.Unsettled}, refused(400), mcpbridge.Error{Class: mcpbridge.Invalid}, 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestVerdictFollowsFromTheChecksAndTheControl(t *testing.T) {
 func TestDoubtIsSettledOnceForAllCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Digest: [16]byte{1}}}
-		a := &fakeSubject{refusal: refusal, unknown: refusal, takes: time.Second, verdict: doubt.Dead}
+		a := &fakeSession{refusal: refusal, unknown: refusal, takes: time.Second, verdict: doubt.Dead}
 		d := doubts{about: a}
 		settled := make(chan *mcpbridge.Error, 20)
 		for range cap(settled) {
@@ -193,7 +193,7 @@ func TestDoubtIsSettledOnceForAllCallers(t *testing.T) {
 func TestInquiryThatMetAFrontGoesOnUntilTheServerIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Digest: [16]byte{1}}}
-		a := &fakeSubject{refusal: refusal, unknown: refusal, verdict: doubt.Away}
+		a := &fakeSession{refusal: refusal, unknown: refusal, verdict: doubt.Away}
 		d := doubts{about: a}
 		require.True(t, d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal).Doubt)
 		time.Sleep(doubt.PaceMax)
@@ -211,7 +211,7 @@ func TestAFrontEndsThePauseOfAnInquiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true, Err: &wire.Evidence{Digest: [16]byte{1}}}
 		page := &mcpbridge.Error{Class: mcpbridge.ServerError, Sent: true, Status: 502, Doubt: true, Err: &wire.Evidence{Front: true}}
-		a := &fakeSubject{refusal: refusal, unknown: refusal, verdict: doubt.Unsettled}
+		a := &fakeSession{refusal: refusal, unknown: refusal, verdict: doubt.Unsettled}
 		d := doubts{about: a}
 		settle := func(e *mcpbridge.Error) *mcpbridge.Error {
 			return d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), e)
@@ -238,7 +238,7 @@ func TestCheckThatIsPutOffIsRepeatedSoon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				a := &fakeSubject{refusal: refusal, verdict: doubt.Dead, back: began.Add(8 * time.Second), putOff: c.putOff}
+				a := &fakeSession{refusal: refusal, verdict: doubt.Dead, back: began.Add(8 * time.Second), putOff: c.putOff}
 				d := doubts{about: a}
 				var atOnce time.Duration
 				for {
@@ -262,7 +262,7 @@ func TestCheckThatIsPutOffIsRepeatedSoon(t *testing.T) {
 func TestVerdictHoldsForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusal := &mcpbridge.Error{Class: mcpbridge.Invalid, Sent: true, Status: 400, Doubt: true}
-		a := new(fakeSubject)
+		a := new(fakeSession)
 		d := doubts{about: a}
 		ask := func() int {
 			d.settle(t.Context(), &messages.Ping{}, new(wire.Exchange), refusal)

@@ -12,7 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/doubt"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
@@ -81,7 +83,7 @@ func (at *endpoint) record(store mcpbridge.Store) *record {
 	if store == nil || at.Command == "" {
 		return nil
 	}
-	return &record{store, mcpbridge.ListKey(at.Name, "protocol "+fingerprintOf(fmt.Sprintf("%q %q", at.Command, at.Args)))}
+	return &record{store, recordkey.List(at.Name, "protocol "+fingerprintOf(fmt.Sprintf("%q %q", at.Command, at.Args)))}
 }
 
 // controlPace limits how often the sessions of an endpoint open controls while only a front answers.
@@ -135,7 +137,7 @@ func (at *endpoint) credentials(ctx context.Context, key messages.Key) (mcpbridg
 	case err == nil:
 		return c, nil
 	case ctx.Err() != nil:
-		return nil, mcpbridge.AsDialError(ctx.Err())
+		return nil, dial.AsError(ctx.Err())
 	}
 	return nil, wire.Unauthorized("no credentials: ", err, at.transport().Secrets())
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
@@ -57,7 +58,7 @@ func TestErrorOfACallThatBrokeItsSessionProvesNothing(t *testing.T) {
 					s := newSessions(says(404, "", "no such session"))
 					b := New([]mcpbridge.Server{s.server()}, nil)
 					defer b.Close()
-					c, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) {}})
+					c, err := b.Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) {}})
 					require.NoError(t, err)
 					if !isFirst {
 						e, _ := do(c)
@@ -103,7 +104,7 @@ func TestSessionIsAttachedToThoughTheServerRefusesToBeAsked(t *testing.T) {
 					}
 					s.answers(nil, refused)
 					began := time.Now()
-					again, err := s.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Resume: resume, Down: func(*mcpbridge.Error) {}})
+					again, err := s.bridge.Dial(t.Context(), dial.Request{Key: c.key, Resume: resume, Down: func(*mcpbridge.Error) {}})
 					require.NoError(t, err)
 					require.True(t, again.Info().Attached)
 					require.LessOrEqual(t, time.Since(began), 2*time.Second)
@@ -347,8 +348,8 @@ func TestSessionWithoutAnIDIsInitializedAgain(t *testing.T) {
 		b := New([]mcpbridge.Server{{Name: "test", URL: "http://test/mcp", ProtocolVersion: protocolLegacy, NoStream: true, HTTPClient: &http.Client{Transport: server}}}, nil)
 		defer b.Close()
 		var downs atomic.Int32
-		dial := func() mcpbridge.Conn {
-			c, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) { downs.Add(1) }})
+		dial := func() dial.Conn {
+			c, err := b.Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) { downs.Add(1) }})
 			require.NoError(t, err)
 			return c
 		}
@@ -459,7 +460,7 @@ func TestSessionsWithOneIDAreEndedWithTheLastOfThem(t *testing.T) {
 		s := newSessions(says(400, "", "no such session"))
 		s.sameID = true
 		c, _ := s.dial(t)
-		other, err := s.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test", Scope: "other"}, Down: func(*mcpbridge.Error) {}})
+		other, err := s.bridge.Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test", Scope: "other"}, Down: func(*mcpbridge.Error) {}})
 		require.NoError(t, err)
 		refused := says(400, "", "every session is refused")
 		s.answers(refused, map[string]answering{"ping": refused, "tools/list": refused})

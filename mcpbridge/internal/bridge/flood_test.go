@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
@@ -279,7 +280,7 @@ func TestFloodOverHTTPAndSSEIsBounded(t *testing.T) {
 				var downs atomic.Int32
 				s := &stream{flood: f}
 				srv := mcpbridge.Server{Name: "test", URL: "http://test/sse", Transport: mcpbridge.TransportSSE, HTTPClient: &http.Client{Transport: s}}
-				c, err := New([]mcpbridge.Server{srv}, &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}, RootsV2: &mcp.RootCapabilities{}}).Dial(t.Context(), mcpbridge.DialRequest{
+				c, err := New([]mcpbridge.Server{srv}, &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}, RootsV2: &mcp.RootCapabilities{}}).Dial(t.Context(), dial.Request{
 					Key: messages.Key{Server: "test"}, Ask: bored, Down: func(*mcpbridge.Error) { downs.Add(1) },
 				})
 				require.NoError(t, err)

@@ -1,218 +1,191 @@
 package bridge
 
 import (
-	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
-	"log/slog"
-	"net/http"
-	"reflect"
-	"sync/atomic"
+	"slices"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
-	"github.com/mcpactor/mcpactor/mcpbridge/internal/stderr"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
 const (
-	// connectTimeout bounds the opening of a second session if the dial of the first had no deadline.
-	connectTimeout = 30 * time.Second
-	// olderTimeout bounds the attempt over the older transport after the server has refused the newer one.
-	olderTimeout = 5 * time.Second
+	// discoverTimeout is how long a server with a URL may take to answer server/discover.
+	discoverTimeout = 5 * time.Second
+	// discoverSilence is how long any other server may take that has read server/discover. Then the same process is sent
+	// initialize.
+	discoverSilence = 400 * time.Millisecond
 )
 
-// attempt is a request to dial, with the credentials of its key.
-type attempt struct {
-	mcpbridge.DialRequest
-	credentials mcpbridge.Credentials // of the key, or nil
-	control     bool                  // the session is opened to settle doubt about another
+// errSilent is the reason why a handshake is aborted, or server/discover given up.
+var errSilent = errors.New("the server does not answer server/discover")
+
+// handshake is the handshake of a session. It decides how long the answer to server/discover is awaited. The methods that the
+// middleware calls may be called on a nil handshake, which is over.
+type handshake struct {
+	ctx     context.Context // of its requests, with their exchange
+	abort   context.CancelCauseFunc
+	session *transport.Session
+	server  *mcpbridge.Server
+	dialect *dialect
+	link    transport.Conn // nil until the transport has connected
+
+	odd      []string        // what is odd about what the server says about itself
+	verbatim json.RawMessage // the result of initialize as the server has sent it, if the configuration says so
+
+	// These are for server/discover to a server without a URL.
+	endDiscover context.CancelFunc // ends the request
+	answered    chan struct{}      // closed when the request has ended; nil if there was none
+	newer       bool               // the result has a version that initialize does not have; valid once answered is closed
+	gaveUp      bool               // initialize was sent before the answer came
 }
 
-// opener opens sessions.
-type opener struct {
-	client *sdkClient
-	strays *atomic.Uint64 // see [mcpbridge.Bridge]
-	log    *bridgeLog
-	sdkLog slog.Handler
-	life   context.Context // ends with the bridge
-	stderr *stderr.Writers
-	seconds
+// abortIfSilent aborts the handshake if the server has not answered server/discover in time. The SDK cannot send
+// initialize over HTTP while the request for server/discover is still open.
+func (h *handshake) abortIfSilent(connecting context.Context) {
+	if h.awaitSilence(connecting, discoverTimeout) {
+		h.abort(&mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: errSilent.Error(), Err: errSilent})
+	}
 }
 
-// dial opens a session. If the server refuses the transport, dial tries the older one.
-func (o *opener) dial(ctx context.Context, at *endpoint, req attempt) (*conn, *mcpbridge.Error) {
-	c, e := o.open(ctx, at, req)
-	switch {
-	case e == nil || ctx.Err() != nil:
-		return c, e
-	case at.older == nil || e.Status < 400:
-	case at.usesOlder.Load():
-		at.usesOlder.Store(false) // the next dial tries the newest: the server may have been updated
-	case req.Resume == nil && (e.Status == http.StatusBadRequest || e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed):
-		at.usesOlder.Store(true)
-		limited, cancel := context.WithTimeout(ctx, olderTimeout)
-		defer cancel()
-		c, failed := o.open(limited, at, req)
-		if failed == nil {
-			return c, nil
+// awaitSilence waits until the server has been silent for d after it had read server/discover, and reports whether it was. A
+// server that is slow to start has not read it yet.
+func (h *handshake) awaitSilence(ctx context.Context, d time.Duration) bool {
+	const steps = 10
+	tick := time.NewTicker(d / steps)
+	defer tick.Stop()
+	for quiet := 0; quiet < steps; {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-tick.C:
+			if h.session.Discovery.IsUnanswered() && h.link.HasRead() {
+				quiet++
+			}
 		}
-		at.usesOlder.Store(false)
-		if failed.Status == 0 && errors.Is(limited.Err(), context.DeadlineExceeded) { // the older transport may be the right one
-			e.Detail, e.Remedy = e.Detail+"; over HTTP+SSE: "+failed.Detail, ""
+	}
+	return true
+}
+
+// discover sends server/discover. If a server without a URL is silent, discover gives the request up. Then the SDK sends
+// initialize to the same process. A result that still comes says what to ask for at the next start.
+func (h *handshake) discover(ctx context.Context, send func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
+	if h == nil { // it is a ping
+		return send(ctx)
+	}
+	if h.server.URL != "" {
+		result, err := send(ctx)
+		h.odd = wire.ExchangeOf(ctx).Odd()
+		return result, err
+	}
+	patience := discoverSilence
+	if h.dialect.isLate() {
+		patience = max(patience, h.session.ConnectTimeout/2)
+	}
+	ex := wire.NewExchange(h.session.Cut, wire.ExchangeOf(ctx).Owner, false) // that of the handshake is for initialize
+	ctx, end := context.WithCancel(wire.InExchange(ctx, ex))
+	h.endDiscover, h.answered = end, make(chan struct{})
+	var result mcp.Result // belongs to the goroutine until answered is closed, like err
+	var err error
+	go func() {
+		defer end()
+		defer close(h.answered)
+		result, err = guard.Call(func() (mcp.Result, error) { return send(ctx) })
+		h.newer = err == nil && speaksNewer(result)
+	}()
+	if h.awaitSilence(ctx, patience) {
+		select {
+		case <-h.answered:
+		default:
+			h.gaveUp = true
+			return nil, errSilent
 		}
 	}
-	return nil, e
+	<-h.answered
+	h.odd = ex.Odd()
+	return result, err
 }
 
-// open opens a session. If that fails because of server/discover, open tries again in another way.
-func (o *opener) open(ctx context.Context, at *endpoint, req attempt) (*conn, *mcpbridge.Error) {
-	c, again, e := o.shakeHands(ctx, at, req)
-	if !again {
-		return c, e
+// notInitialized waits for the answer to server/discover, if that was given up, because initialize has failed. A server that
+// does not know initialize may take as long as the handshake may. Then the request is ended: the SDK would wait for it
+// before it closes the connection.
+func (h *handshake) notInitialized(ctx context.Context, err error) {
+	if h == nil || !h.gaveUp {
+		return
 	}
-	c, _, e = o.shakeHands(ctx, at, req)
-	if e != nil && at.URL == "" { // initialize ends the process as well
-		at.dialect.unlearn()
+	patience := discoverTimeout
+	var refused *jsonrpc.Error
+	if errors.As(err, &refused) && (refused.Code == jsonrpc.CodeMethodNotFound || refused.Code == mcp.CodeUnsupportedProtocolVersion) {
+		patience = h.session.ConnectTimeout
 	}
-	return c, e
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	select {
+	case <-h.answered:
+	case <-ctx.Done():
+	}
+	h.endDiscover()
 }
 
-// shakeHands opens a session with one handshake. again is true if that has failed because of server/discover.
-func (o *opener) shakeHands(ctx context.Context, at *endpoint, req attempt) (c *conn, again bool, e *mcpbridge.Error) {
-	connecting, abort := context.WithCancelCause(ctx)
-	defer abort(nil)
-	c = o.prepare(ctx, at, req)
-	ex := c.newExchange(c.Cut)
-	ex.WithValues(ctx)
-	c.dialing.Store(&handshake{abort, ex})
-
-	err := o.connect(connecting, c, req)
-	if err == nil {
-		return c, false, nil
+// introduction returns the further parameters of initialize, and where to keep the result as it came, or nil.
+func (h *handshake) introduction() (further map[string]json.RawMessage, keep *json.RawMessage) {
+	if h == nil {
+		return nil, nil
 	}
-	e = c.explainDial(ctx, context.Cause(connecting), ex, err)
-	again = ctx.Err() == nil && c.failedAtDiscovery(ex, e)
-	left := c.discard()
-	timedOut := errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(left, mcpbridge.ErrOpening) // nobody has cancelled it
-	if left != nil && !timedOut {
-		failed := *e // which may be shared
-		failed.Left, e = c, &failed
+	if h.server.Verbatim {
+		keep = &h.verbatim
 	}
-	return nil, again, e
+	return h.server.Initialize, keep
 }
 
-// connect makes the connection of a session, and does the handshake.
-func (o *opener) connect(connecting context.Context, c *conn, req attempt) error {
-	link, err := c.at.transport().Connect(&c.Session)
-	if err != nil {
-		return err
+// introduced notes what is odd about the result of initialize.
+func (h *handshake) introduced(odd []string) {
+	if h != nil {
+		h.odd = odd
 	}
-	c.link = link
-	stop := context.AfterFunc(connecting, c.giveUp)
-	defer stop()
-	if c.at.URL != "" {
-		go c.abortIfSilent(connecting)
-	}
-
-	version := c.at.version(req.Resume)
-	c.cs, err = c.client.Connect(connectContext{c.Cut, c}, link.SDK(), &mcp.ClientSessionOptions{ProtocolVersion: version})
-	if err != nil {
-		return err
-	}
-	if req.Resume == nil && req.Answered != nil {
-		req.Answered()
-	}
-	link.AwaitStream(connecting)
-	if !stop() {
-		return connecting.Err() // giveUp has cut it in the meantime
-	}
-	c.info.Server, c.info.Declared = c.cs.InitializeResult(), c.client.declared
-	if req.Resume != nil {
-		c.info.Declared = req.Resume.Declared
-	}
-	c.info.Stateless = c.isResumable() && !c.hasID()
-	c.dialing.Store(nil)
-	c.IsOpen.Store(true)
-	if ended := link.Ended(); ended != nil { // Broke was called before the session was open, and has not told the owner
-		return &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: redact.Describe(ended, c.secrets()...)}
-	}
-	if req.Resume == nil && c.Discovery.IsConclusive() {
-		c.at.dialect.learn(version, c.discovery.gaveUp, c.info.Server)
-		c.at.dialect.remember(connecting, c.record)
-	}
-	if c.discovery.gaveUp {
-		go c.learnLate(context.WithoutCancel(connecting))
-	}
-	return nil
 }
 
-// clientFor returns the client for a session that declares capabilities, or those of the bridge if they are nil.
-func (o *opener) clientFor(at *endpoint, capabilities *mcp.ClientCapabilities) *sdkClient {
-	shared := cmp.Or(at.client, o.client)
-	if capabilities == nil {
-		capabilities = shared.capabilities
-	}
-	if mcpbridge.Declared(capabilities) == shared.declared && reflect.DeepEqual(at.ClientInfo, shared.info) {
-		return shared
-	}
-	return cmp.Or(newClientOf(&at.Server, capabilities, o.sdkLog), newClient(nil, capabilities, o.sdkLog))
+// speaksNewer reports whether a result of server/discover has a version that initialize does not have.
+func speaksNewer(result mcp.Result) bool {
+	found, ok := result.(*mcp.DiscoverResult)
+	return ok && slices.ContainsFunc(found.SupportedVersions, func(version string) bool { return version > protocolLegacy })
 }
 
-// prepare returns a session that is not open yet.
-func (o *opener) prepare(ctx context.Context, at *endpoint, req attempt) *conn {
-	c := &conn{at: at, client: o.clientFor(at, req.Capabilities), key: req.Key, identity: identityOf(req.credentials), seconds: o.seconds, record: at.record(req.Store)}
-	at.acquire()
-	c.Cut, c.cancel = context.WithCancel(context.Background())
-	c.Session.Resume, c.Credentials, c.Strays, c.Watcher = req.Resume, req.credentials, o.strays, c
-	c.Life = o.life
-	if at.Stderr != nil {
-		c.Stderr = func() *stderr.Writer { return o.stderr.Open(req.Key, at.Stderr) }
+// failedAtDiscovery reports whether a handshake has failed because of server/discover, and remembers that: it was not answered,
+// it has ended the process, or it was answered too late. It may wait for a moment.
+func (h *handshake) failedAtDiscovery(ex *wire.Exchange, e *mcpbridge.Error) bool {
+	if errors.Is(e, errSilent) {
+		h.dialect.setLegacy(false)
+		return true
 	}
-	c.Skipped = func(bytes int) {
-		c.wroteText.Store(true)
-		o.log.noteSkipped(at.Name, bytes)
+	if h.answered == nil {
+		return false
 	}
-	c.Panicked = func(p *guard.Panic) { o.log.panicked(at.Name, "handler of an in-memory server", p) }
-	c.Session.Custom = c.heardOnWire
-	c.ConnectTimeout = connectTimeout
-	if deadline, ok := ctx.Deadline(); ok {
-		c.ConnectTimeout = time.Until(deadline)
+	h.endDiscover()
+	<-h.answered
+	switch newer := h.newer; {
+	case newer && h.gaveUp:
+		h.dialect.setLate()
+		return true
+	case !newer && !ex.IsAnswered() && h.link.EndedAfterReading():
+		h.dialect.setLegacy(true)
+		return true
 	}
-	c.IsControl.Store(req.control)
-	c.belongsTo(req.DialRequest)
-	c.roots.Store(req.Roots)
-	c.doubts.about = c
-	return c
+	return false
 }
 
-// connectContext is the context that a session is connected with. The SDK keeps it as long as the session
-// lasts. Therefore it drops the context of the handshake when the session is open.
-type connectContext struct {
-	context.Context
-	conn *conn
-}
-
-// Value returns the values of the handshake until the session is open, and then an exchange that has only the
-// session.
-func (k connectContext) Value(key any) any {
-	if h := k.conn.dialing.Load(); h != nil {
-		return h.ctx.Value(key)
-	}
-	if wire.IsExchangeKey(key) {
-		return &wire.Exchange{Context: k.Context, Owner: k.conn}
-	}
-	return k.Context.Value(key)
-}
-
-// giveUp cuts a handshake.
-func (c *conn) giveUp() {
-	c.cancel()
-	if c.link != nil {
-		c.link.Kill()
+// learnLate waits for the answer to server/discover that was given up, as long as the session lasts.
+func (h *handshake) learnLate(ctx context.Context, in *record) {
+	<-h.answered
+	if h.newer {
+		h.dialect.setLate()
+		h.dialect.remember(ctx, in)
 	}
 }

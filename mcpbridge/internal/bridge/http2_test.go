@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
@@ -185,7 +186,7 @@ func TestCallOverHTTP2IsSentOnce(t *testing.T) {
 			server, srv := newH2(t, c.call)
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			conn, err := New([]mcpbridge.Server{srv}, nil).Dial(ctx, mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) {}})
+			conn, err := New([]mcpbridge.Server{srv}, nil).Dial(ctx, dial.Request{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) {}})
 			require.NoError(t, err)
 			e, _ := do(conn)
 			require.NotNil(t, e)

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
@@ -29,7 +30,7 @@ func saying(id, text string) string {
 }
 
 // told makes a call, and returns the text that it is answered with.
-func told(c mcpbridge.Conn) (string, *mcpbridge.Error) {
+func told(c dial.Conn) (string, *mcpbridge.Error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	result, err := c.Do(ctx, toolCall())

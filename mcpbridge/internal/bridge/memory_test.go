@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -32,7 +33,7 @@ func TestPanicOfAServerInMemoryFailsItsCallAlone(t *testing.T) {
 	b := New([]mcpbridge.Server{{Name: "test", InMemory: server}}, nil)
 	b.LogTo(slog.New(slog.NewTextHandler(&log, nil)))
 	for range 3 { // dials
-		c, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) }})
+		c, err := b.Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test"}, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) }})
 		require.NoError(t, err)
 		_, err = c.Do(t.Context(), &messages.CallTool{Params: &mcp.CallToolParams{Name: "panic"}})
 		e := mcpbridge.AsError(err)
@@ -53,7 +54,7 @@ func TestPanicOfAServerInMemoryFailsItsCallAlone(t *testing.T) {
 func TestPanicOfAServerInMemoryIsLeftToOtherSessions(t *testing.T) {
 	server, boom := clumsy(errors.New("boom")), errors.New("unchanged")
 	b := New([]mcpbridge.Server{{Name: "test", InMemory: server}}, nil)
-	c, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}})
+	c, err := b.Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test"}})
 	require.NoError(t, err)
 	defer c.Close(t.Context())
 	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler { // the outermost

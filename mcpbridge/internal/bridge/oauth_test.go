@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/oauth2"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -70,7 +71,7 @@ func TestHandlerAuthorizesOnceForAllItsSessions(t *testing.T) {
 	var arrived sync.WaitGroup
 	arrived.Add(sessions * calls)
 	results := make(chan *mcpbridge.Error, sessions*calls)
-	var open []mcpbridge.Conn
+	var open []dial.Conn
 	for range sessions {
 		s := newScript()
 		c := s.attach(t, with(o))
@@ -191,7 +192,7 @@ func TestLoginOfAPerson(t *testing.T) {
 			}
 		}
 		o := mcpbridge.OAuth(h)
-		open := func() (*script, mcpbridge.Conn) {
+		open := func() (*script, dial.Conn) {
 			s := newScript()
 			c := s.attach(t, with(o))
 			s.answer("tools/call", unless("high", tooLow, works))
@@ -202,7 +203,7 @@ func TestLoginOfAPerson(t *testing.T) {
 		easy, c := open()
 		easy.answer("tools/call", works)
 		results := make(chan *mcpbridge.Error, 2)
-		call := func(c mcpbridge.Conn) {
+		call := func(c dial.Conn) {
 			e, _ := do(c)
 			results <- e
 		}
@@ -334,33 +335,33 @@ func TestClientCredentialsServeManySessions(t *testing.T) {
 	defer m.CloseClientConnections()
 	client := &http.Client{Transport: new(http.Transport)}
 	defer client.CloseIdleConnections()
-	dialWith := func(secret string) (dial func(scope string) (mcpbridge.Conn, *mcpbridge.Error), end func()) {
+	dialWith := func(secret string) (dialAs func(scope string) (dial.Conn, *mcpbridge.Error), end func()) {
 		h, err := extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{
 			Credentials: &oauthex.ClientCredentials{ClientID: "me", ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: secret}},
 			HTTPClient:  client,
 		})
 		require.NoError(t, err)
 		bridge := New([]mcpbridge.Server{{Name: "test", URL: m.URL + "/mcp", Auth: mcpbridge.OAuth(h)}}, nil)
-		return func(scope string) (mcpbridge.Conn, *mcpbridge.Error) {
-			c, err := bridge.Dial(context.Background(), mcpbridge.DialRequest{Key: messages.Key{Server: "test", Scope: scope}, Down: func(*mcpbridge.Error) {}})
+		return func(scope string) (dial.Conn, *mcpbridge.Error) {
+			c, err := bridge.Dial(context.Background(), dial.Request{Key: messages.Key{Server: "test", Scope: scope}, Down: func(*mcpbridge.Error) {}})
 			return c, mcpbridge.AsError(err)
 		}, bridge.Close
 	}
 
-	dial, end := dialWith("the-client-secret")
+	dialAs, end := dialWith("the-client-secret")
 	defer end()
 	type dialed struct {
-		mcpbridge.Conn
+		dial.Conn
 		e *mcpbridge.Error
 	}
 	results := make(chan dialed)
 	for i := range 8 {
 		go func() {
-			c, e := dial(fmt.Sprint(i))
+			c, e := dialAs(fmt.Sprint(i))
 			results <- dialed{c, e}
 		}()
 	}
-	var open []mcpbridge.Conn
+	var open []dial.Conn
 	for range 8 {
 		d := <-results
 		require.Nil(t, d.e)
@@ -380,9 +381,9 @@ func TestClientCredentialsServeManySessions(t *testing.T) {
 	require.NoError(t, open[len(open)-1].Close(context.Background()))
 	require.Greater(t, m.issued.Load(), int32(8))
 
-	dial, end = dialWith("the-wrong-secret")
+	dialAs, end = dialWith("the-wrong-secret")
 	defer end()
-	_, e = dial("a")
+	_, e = dialAs("a")
 	require.Equal(t, mcpbridge.Unauthorized, e.Class, "%v", e)
 	require.Contains(t, e.Detail, "the authorization server refuses: invalid_client")
 	require.NotContains(t, e.Detail, "secret")

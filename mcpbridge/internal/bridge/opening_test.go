@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/messages"
@@ -36,7 +37,7 @@ func giveUp(t *testing.T, b *Bridge) *mcpbridge.Error {
 	defer cancel()
 	time.AfterFunc(time.Second, cancel)
 	began := time.Now()
-	_, err := b.Dial(ctx, mcpbridge.DialRequest{Key: messages.Key{Server: "s", Scope: "a"}})
+	_, err := b.Dial(ctx, dial.Request{Key: messages.Key{Server: "s", Scope: "a"}})
 	require.Less(t, time.Since(began), 3*time.Second, "a dial returns soon after the end of its context")
 	require.Error(t, err)
 	return mcpbridge.AsError(err)
@@ -55,7 +56,7 @@ func (s *script) deletes() int {
 func closeLeft(e *mcpbridge.Error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	return e.Left.Close(ctx)
+	return dial.LeftBy(e).Close(ctx)
 }
 
 func TestSessionOfADialThatWasGivenUpIsEndedWhenItsServerAnswers(t *testing.T) {
@@ -64,8 +65,8 @@ func TestSessionOfADialThatWasGivenUpIsEndedWhenItsServerAnswers(t *testing.T) {
 		b := bridgeTo(s)
 		defer b.Close()
 		e := giveUp(t, b)
-		require.NotNil(t, e.Left)
-		require.Nil(t, e.Left.Resume())
+		require.NotNil(t, dial.LeftBy(e))
+		require.Nil(t, dial.LeftBy(e).Resume())
 		began := time.Now()
 		require.NoError(t, closeLeft(e), "it waits for the answer")
 		require.Less(t, time.Since(began), 3*time.Second)
@@ -81,7 +82,7 @@ func TestSessionOfADialThatWasGivenUpIsEndedEvenIfNobodyClosesIt(t *testing.T) {
 		b := bridgeTo(s)
 		defer b.Close()
 		e := giveUp(t, b)
-		require.ErrorIs(t, closeLeft(e), mcpbridge.ErrOpening)
+		require.ErrorIs(t, closeLeft(e), dial.ErrOpening)
 		time.Sleep(20 * time.Second)
 		require.Equal(t, 1, s.deletes())
 		require.NoError(t, closeLeft(e))
@@ -100,7 +101,7 @@ func TestDialThatWasGivenUpSaysThatItsServerMayHaveOpenedASession(t *testing.T) 
 				b := bridgeTo(s)
 				e := giveUp(t, b)
 				end(b)
-				require.ErrorIs(t, closeLeft(e), mcpbridge.ErrUnanswered)
+				require.ErrorIs(t, closeLeft(e), dial.ErrUnanswered)
 				require.Zero(t, s.deletes())
 				b.Close()
 			})
@@ -114,9 +115,9 @@ func TestDialThatTookTooLongLeavesNothing(t *testing.T) {
 		defer b.Close()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := b.Dial(ctx, mcpbridge.DialRequest{Key: messages.Key{Server: "s", Scope: "a"}})
+		_, err := b.Dial(ctx, dial.Request{Key: messages.Key{Server: "s", Scope: "a"}})
 		require.ErrorContains(t, err, "timed out while connecting")
-		require.Nil(t, mcpbridge.AsError(err).Left)
+		require.Nil(t, dial.LeftBy(err))
 	})
 }
 
@@ -126,7 +127,7 @@ func TestDialThatWasGivenUpLeavesNothingThatItCouldEnd(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := bridgeTo(way)
 				defer b.Close()
-				if e := giveUp(t, b); e.Left != nil {
+				if e := giveUp(t, b); dial.LeftBy(e) != nil {
 					require.NoError(t, closeLeft(e))
 				}
 			})

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -30,7 +31,7 @@ func TestListIsBoundedOverAllItsPages(t *testing.T) {
 			t.Run(fmt.Sprintf("%T of at most %d", op, limit), func(t *testing.T) {
 				b := New([]mcpbridge.Server{{Name: "x", InMemory: server, MaxResult: limit}}, nil)
 				defer b.Close()
-				c, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "x"}, Down: func(*mcpbridge.Error) {}})
+				c, err := b.Dial(t.Context(), dial.Request{Key: messages.Key{Server: "x"}, Down: func(*mcpbridge.Error) {}})
 				require.NoError(t, err)
 				_, err = c.Do(t.Context(), op)
 				if fits {

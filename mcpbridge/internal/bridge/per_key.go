@@ -8,23 +8,24 @@ import (
 	"hash/maphash"
 	"net/url"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/internal/identity"
 	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/mcpbridge/internal/identity"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // forKey returns the endpoint for a dial: at itself, or the derived one of its key. The caller releases it.
 // It may block.
-func (at *endpoint) forKey(ctx context.Context, req mcpbridge.DialRequest) (*endpoint, error) {
+func (at *endpoint) forKey(ctx context.Context, req dial.Request) (*endpoint, error) {
 	if at.PerKey == nil {
 		return at, nil
 	}
 	config, err := at.configOf(ctx, req.Key)
 	switch {
 	case ctx.Err() != nil:
-		return nil, mcpbridge.AsDialError(ctx.Err())
+		return nil, dial.AsError(ctx.Err())
 	case err != nil:
 		return nil, explainPerKey(err, at.transport().Secrets())
 	}
@@ -136,7 +137,7 @@ func explainPerKey(err error, secrets []string) *mcpbridge.Error {
 	e := &mcpbridge.Error{Class: mcpbridge.Unavailable, Err: err}
 	switch {
 	case errors.As(err, &known) && known != nil:
-		*e = *mcpbridge.AsDialError(known)
+		*e = *dial.AsError(known)
 		e.Detail = redact.Clean(known.Detail, secrets...)
 	case errors.As(err, &panicked):
 		e.Class, e.Detail = mcpbridge.Internal, "no configuration for this key: "+redact.Clean(panicked.Brief(), secrets...)

@@ -8,6 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -25,10 +26,10 @@ func TestKeysWithTheSameResultShareAnEndpoint(t *testing.T) {
 	b := New([]mcpbridge.Server{srv}, nil)
 	defer b.Close()
 	at := b.servers["test"]
-	var conns []mcpbridge.Conn
+	var conns []dial.Conn
 	for i := range 6 {
 		key := messages.Key{Server: "test", Scope: fmt.Sprint(i%2, i)}
-		c, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: key, Down: func(*mcpbridge.Error) {}, Resolved: func(_ context.Context, s *mcpbridge.Server) error {
+		c, err := b.Dial(t.Context(), dial.Request{Key: key, Down: func(*mcpbridge.Error) {}, Resolved: func(_ context.Context, s *mcpbridge.Server) error {
 			require.Equal(t, key.Scope[:1], s.Dir)
 			return nil
 		}})
@@ -47,7 +48,7 @@ func TestKeysWithTheSameResultShareAnEndpoint(t *testing.T) {
 	require.Empty(t, at.derived.endpoints)
 
 	refusal := &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "not now"}
-	_, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test", Scope: "x"}, Resolved: func(context.Context, *mcpbridge.Server) error { return refusal }})
+	_, err := b.Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test", Scope: "x"}, Resolved: func(context.Context, *mcpbridge.Server) error { return refusal }})
 	require.ErrorIs(t, err, refusal)
 	require.Empty(t, at.derived.endpoints)
 }

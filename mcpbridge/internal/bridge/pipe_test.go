@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
@@ -121,7 +122,7 @@ func (p *puppet) dial(ctx context.Context, maxResult int) (*conn, *mcpbridge.Err
 	b := New(nil, p.capabilities)
 	at := &endpoint{dialect: new(dialect), Server: mcpbridge.Server{Name: "test", MaxResult: maxResult, ProtocolVersion: protocolLegacy}, newest: p}
 	p.Config = &mcpbridge.Server{MaxResult: maxResult}
-	return b.opener.open(ctx, at, attempt{DialRequest: mcpbridge.DialRequest{
+	return b.opener.open(ctx, at, attempt{Request: dial.Request{
 		Heard: p.heard, Ask: p.ask, Down: func(*mcpbridge.Error) { p.downs.Add(1) },
 	}})
 }
@@ -131,7 +132,7 @@ func toolCall() *messages.CallTool {
 }
 
 // do makes a call, and reports whether it took a day.
-func do(c mcpbridge.Conn) (e *mcpbridge.Error, late bool) {
+func do(c dial.Conn) (e *mcpbridge.Error, late bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 24*time.Hour)
 	defer cancel()
 	_, err := c.Do(ctx, toolCall())

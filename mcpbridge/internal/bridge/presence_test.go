@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/messages"
@@ -68,7 +69,7 @@ func TestAnsweredComesWhenTheHandshakeIsAnswered(t *testing.T) {
 	b := New([]mcpbridge.Server{{Name: "s", InMemory: mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)}, {Name: "nobody", URL: "http://127.0.0.1:1"}}, nil)
 	defer b.Close()
 	var answered atomic.Int64
-	req := mcpbridge.DialRequest{Key: messages.Key{Server: "s"}, Answered: func() { answered.Add(1) }, Down: func(*mcpbridge.Error) {}}
+	req := dial.Request{Key: messages.Key{Server: "s"}, Answered: func() { answered.Add(1) }, Down: func(*mcpbridge.Error) {}}
 	c, err := b.Dial(t.Context(), req)
 	require.NoError(t, err)
 	require.EqualValues(t, 1, answered.Load())
@@ -94,10 +95,10 @@ func TestRefusedCredentialsAreNotSentAgain(t *testing.T) {
 	}
 	b := New([]mcpbridge.Server{{Name: "s", URL: s.URL, Auth: mcpbridge.AuthenticatorFunc(creds), ProtocolVersion: protocolLegacy}}, nil)
 	defer b.Close()
-	req := mcpbridge.DialRequest{Key: messages.Key{Server: "s"}, Down: func(*mcpbridge.Error) {}}
+	req := dial.Request{Key: messages.Key{Server: "s"}, Down: func(*mcpbridge.Error) {}}
 	dial := func() *mcpbridge.Error {
 		_, err := b.Dial(t.Context(), req)
-		e := mcpbridge.AsDialError(err)
+		e := dial.AsError(err)
 		require.Equal(t, mcpbridge.Unauthorized, e.Class)
 		if req.Refused != nil && errors.Is(err, req.Refused) {
 			return req.Refused

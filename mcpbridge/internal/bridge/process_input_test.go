@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -28,7 +29,7 @@ func TestCallThatWasReadUpToItsClosingBraceMayHaveRun(t *testing.T) {
 			srv.Env["MISSING"], srv.ProtocolVersion = test.missing, protocolLegacy
 			b := New([]mcpbridge.Server{*srv}, nil)
 			defer b.Close()
-			c, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: srv.Name}, Down: func(*mcpbridge.Error) {}})
+			c, err := b.Dial(t.Context(), dial.Request{Key: messages.Key{Server: srv.Name}, Down: func(*mcpbridge.Error) {}})
 			require.NoError(t, err)
 			_, err = c.Do(t.Context(), toolCall())
 			require.Equal(t, test.want, mcpbridge.AsError(err).Class)

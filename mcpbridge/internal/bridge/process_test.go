@@ -7,16 +7,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // dialTest opens a session with a server named "test".
-func dialTest(t *testing.T, srv *mcpbridge.Server) (mcpbridge.Conn, *mcpbridge.Error) {
+func dialTest(t *testing.T, srv *mcpbridge.Server) (dial.Conn, *mcpbridge.Error) {
 	t.Helper()
 	b := New([]mcpbridge.Server{*srv}, nil)
 	t.Cleanup(b.Close)
-	c, err := b.Dial(context.Background(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) {}})
+	c, err := b.Dial(context.Background(), dial.Request{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) {}})
 	return c, mcpbridge.AsError(err)
 }
 

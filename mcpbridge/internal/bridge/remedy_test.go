@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/messages"
@@ -151,7 +152,7 @@ func TestProcessThatDoesNotAnswerIsNamedWhenTheDialTimesOut(t *testing.T) {
 	defer b.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
-	_, err := b.Dial(ctx, mcpbridge.DialRequest{Key: messages.Key{Server: "x"}, Down: func(*mcpbridge.Error) {}})
+	_, err := b.Dial(ctx, dial.Request{Key: messages.Key{Server: "x"}, Down: func(*mcpbridge.Error) {}})
 	require.Equal(t, "timed out while connecting: the process runs, and does not answer", mcpbridge.AsError(err).Detail)
 }
 
@@ -165,7 +166,7 @@ func TestToolThatElicitsAsBefore20260728FailsWithTheRemedy(t *testing.T) {
 	for version, want := range map[string]string{"": "set protocolVersion to 2025-11-25, or let the tool return InputRequests", protocolLegacy: ""} {
 		b := New([]mcpbridge.Server{{Name: "x", InMemory: server, ProtocolVersion: version}}, &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}})
 		defer b.Close()
-		c, err := b.Dial(t.Context(), mcpbridge.DialRequest{
+		c, err := b.Dial(t.Context(), dial.Request{
 			Key: messages.Key{Server: "x"}, Down: func(*mcpbridge.Error) {},
 			Ask: func(context.Context, messages.Request, messages.Operation) messages.Answer {
 				return &messages.Elicited{Result: &mcp.ElicitResult{Action: "accept"}}
@@ -260,7 +261,7 @@ func TestEventStreamThatBringsNoBytesIsNamedWhenTheDialTimesOut(t *testing.T) {
 			defer b.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 			defer cancel()
-			_, err := b.Dial(ctx, mcpbridge.DialRequest{Key: messages.Key{Server: "x"}, Down: func(*mcpbridge.Error) {}})
+			_, err := b.Dial(ctx, dial.Request{Key: messages.Key{Server: "x"}, Down: func(*mcpbridge.Error) {}})
 			e := mcpbridge.AsError(err)
 			require.Equal(t, mcpbridge.Unavailable, e.Class)
 			require.Equal(t, c.want, e.Detail)

@@ -8,6 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/messages"
@@ -52,12 +53,12 @@ func TestRecordBelongsToAnIdentity(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScript().opening()
-			dial := func(srv mcpbridge.Server, resume *mcpbridge.Resume) mcpbridge.Conn {
+			dial := func(srv mcpbridge.Server, resume *mcpbridge.Resume) dial.Conn {
 				srv.Name, srv.HTTPClient = "test", &http.Client{Transport: s}
 				if srv.URL == "" {
 					srv.URL = "http://test/mcp"
 				}
-				c, err := New([]mcpbridge.Server{srv}, nil).Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Resume: resume, Down: func(*mcpbridge.Error) {}})
+				c, err := New([]mcpbridge.Server{srv}, nil).Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test"}, Resume: resume, Down: func(*mcpbridge.Error) {}})
 				require.NoError(t, err)
 				return c
 			}
@@ -100,7 +101,7 @@ func TestSessionThatIsToBeEndedIsNeverReplaced(t *testing.T) {
 			require.NoError(t, c.Detach(t.Context()))
 			change(resume)
 			requests := len(s.log)
-			_, err := s.bridge.Dial(t.Context(), mcpbridge.DialRequest{Key: c.key, Resume: resume, Only: true, Down: func(*mcpbridge.Error) {}})
+			_, err := s.bridge.Dial(t.Context(), dial.Request{Key: c.key, Resume: resume, Only: true, Down: func(*mcpbridge.Error) {}})
 			require.Equal(t, mcpbridge.Gone, mcpbridge.AsError(err).Session)
 			require.ErrorContains(t, err, "the session is of another endpoint or identity")
 			require.Len(t, s.log, requests, "nothing was sent")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
@@ -115,7 +116,7 @@ func TestEndpointEventThatNamesAnotherOriginIsRefused(t *testing.T) {
 			defer b.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
-			_, err := b.Dial(ctx, mcpbridge.DialRequest{Key: messages.Key{Server: "x"}, Down: func(*mcpbridge.Error) {}})
+			_, err := b.Dial(ctx, dial.Request{Key: messages.Key{Server: "x"}, Down: func(*mcpbridge.Error) {}})
 			require.Error(t, err)
 			require.NotContains(t, err.Error(), "internal answer")
 			require.NotContains(t, err.Error(), "hush")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
@@ -50,7 +51,7 @@ func TestResponseOverSSEThatIsTooLargeFailsItsCallAlone(t *testing.T) {
 					`{"content":[{"type":"text","text":"` + strings.Repeat("x", 5<<10) + `"}]}`, `{"content":[]}`,
 				}}
 				srv := mcpbridge.Server{Name: "test", URL: "http://test/sse", Transport: mcpbridge.TransportSSE, MaxResult: 4 << 10, HTTPClient: &http.Client{Transport: s}}
-				c, err := New([]mcpbridge.Server{srv}, nil).Dial(t.Context(), mcpbridge.DialRequest{
+				c, err := New([]mcpbridge.Server{srv}, nil).Dial(t.Context(), dial.Request{
 					Key: messages.Key{Server: "test"}, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) },
 				})
 				require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
@@ -19,7 +20,7 @@ import (
 )
 
 // attach dials by attaching: that takes no handshake but a ping. The answers to questions wait.
-func (s *script) attach(t *testing.T, change ...func(*mcpbridge.Server, *mcpbridge.Resume)) mcpbridge.Conn {
+func (s *script) attach(t *testing.T, change ...func(*mcpbridge.Server, *mcpbridge.Resume)) dial.Conn {
 	t.Helper()
 	srv := mcpbridge.Server{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}
 	resume := mcpbridge.Resume{SessionID: testSession, Server: &mcp.InitializeResult{ProtocolVersion: protocolLegacy}}
@@ -27,7 +28,7 @@ func (s *script) attach(t *testing.T, change ...func(*mcpbridge.Server, *mcpbrid
 		f(&srv, &resume)
 	}
 	resume.Endpoint, resume.Identity = fingerprintOf(srv.URL), (&endpoint{Server: srv}).identity(resume.SessionID, "")
-	c, err := New([]mcpbridge.Server{srv}, asking(nil).capabilities).Dial(context.Background(), mcpbridge.DialRequest{
+	c, err := New([]mcpbridge.Server{srv}, asking(nil).capabilities).Dial(context.Background(), dial.Request{
 		Key: messages.Key{Server: "test"}, Resume: &resume, Ask: bored, Down: func(e *mcpbridge.Error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -40,7 +41,7 @@ func (s *script) attach(t *testing.T, change ...func(*mcpbridge.Server, *mcpbrid
 }
 
 // onStream opens a session whose stream is answered so, and lets an hour pass.
-func onStream(t *testing.T, check func(t *testing.T, s *script, c mcpbridge.Conn), ways ...answering) {
+func onStream(t *testing.T, check func(t *testing.T, s *script, c dial.Conn), ways ...answering) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript()
@@ -56,7 +57,7 @@ func onStream(t *testing.T, check func(t *testing.T, s *script, c mcpbridge.Conn
 
 func TestCutStreamIsOpenedAgainAfterItsLastWholeEvent(t *testing.T) {
 	half, _, _ := strings.Cut(ping("c"), "method")
-	onStream(t, func(t *testing.T, s *script, c mcpbridge.Conn) {
+	onStream(t, func(t *testing.T, s *script, c dial.Conn) {
 		gets, _ := s.seen(http.MethodGet)
 		var after []string
 		for _, req := range gets {
@@ -72,7 +73,7 @@ func TestCutStreamIsOpenedAgainAfterItsLastWholeEvent(t *testing.T) {
 
 func TestServerSaysHowSoonItsStreamIsOpenedAgain(t *testing.T) {
 	for retry, want := range map[string]time.Duration{"3000": 3 * time.Second, "3600000": (30 * time.Second)} {
-		onStream(t, func(t *testing.T, s *script, c mcpbridge.Conn) {
+		onStream(t, func(t *testing.T, s *script, c dial.Conn) {
 			_, times := s.seen(http.MethodGet)
 			require.Len(t, times, 5)
 			for i := range 4 {
@@ -87,7 +88,7 @@ func TestRefusedStreamIsOpenedAgainMoreAndMoreSlowly(t *testing.T) {
 		says(401, "", ""), says(403, "", ""), says(409, "", ""), says(429, "", ""), fails, says(500, "", ""),
 		says(503, "text/html", "<html>"), says(502, "", ""), breaks(""),
 	}
-	onStream(t, func(t *testing.T, s *script, c mcpbridge.Conn) {
+	onStream(t, func(t *testing.T, s *script, c dial.Conn) {
 		_, times := s.seen(http.MethodGet)
 		require.Len(t, times, len(refusals)+2)
 		for i, delay := 0, (500 * time.Millisecond); i <= len(refusals)-1; i, delay = i+1, min(2*delay, (30*time.Second)) {
@@ -107,7 +108,7 @@ func TestServerWithoutAStreamIsAskedOnce(t *testing.T) {
 		"302": says(302, "", "", "Location: http://other/"), "page": says(200, "text/html", "<html>"), "202": says(202, "", ""),
 	} {
 		t.Run(name, func(t *testing.T) {
-			onStream(t, func(t *testing.T, s *script, c mcpbridge.Conn) {
+			onStream(t, func(t *testing.T, s *script, c dial.Conn) {
 				gets, _ := s.seen(http.MethodGet)
 				require.Len(t, gets, 1)
 				e, _ := do(c)
@@ -119,7 +120,7 @@ func TestServerWithoutAStreamIsAskedOnce(t *testing.T) {
 }
 
 func TestStreamTellsOfAnExpiryOnce(t *testing.T) {
-	onStream(t, func(t *testing.T, s *script, c mcpbridge.Conn) {
+	onStream(t, func(t *testing.T, s *script, c dial.Conn) {
 		require.Len(t, s.downs, 1)
 		require.Equal(t, mcpbridge.Gone, s.downs[0].Session)
 		s.answer("tools/call", says(404, "", ""))
@@ -151,7 +152,7 @@ func TestEventThatIsTooLargeIsSkipped(t *testing.T) {
 }
 
 func TestStreamWhoseTypeIsMalformedIsReadAllTheSame(t *testing.T) {
-	onStream(t, func(t *testing.T, s *script, c mcpbridge.Conn) {
+	onStream(t, func(t *testing.T, s *script, c dial.Conn) {
 		require.Equal(t, "a", s.pongs())
 		require.Empty(t, s.downs)
 	}, then(nil, says(200, outbound.TypeSSE+"; charset", ping("a"))))
@@ -169,7 +170,7 @@ func TestStreamIsOpenedBesideTheHandshakeWhereOneIsExpected(t *testing.T) {
 		open := func(get answering) {
 			s.answer(http.MethodGet, get)
 			began := time.Now()
-			c, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) }})
+			c, err := b.Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test"}, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) }})
 			require.NoError(t, err)
 			took = append(took, time.Since(began))
 			e, _ := do(c)
@@ -201,9 +202,9 @@ func TestSessionOpensThoughItsStreamIsNotAnswered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript()
 		b := New([]mcpbridge.Server{{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}}, nil)
-		attach := func() mcpbridge.Conn {
+		attach := func() dial.Conn {
 			resume := &mcpbridge.Resume{SessionID: testSession, Server: &mcp.InitializeResult{ProtocolVersion: protocolLegacy}, Endpoint: fingerprintOf("http://test/mcp")}
-			c, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Resume: resume})
+			c, err := b.Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test"}, Resume: resume})
 			require.NoError(t, err)
 			return c
 		}
@@ -217,7 +218,7 @@ func TestSessionOpensThoughItsStreamIsNotAnswered(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		began := time.Now()
-		c, err := b.Dial(ctx, mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Resume: resume, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) }})
+		c, err := b.Dial(ctx, dial.Request{Key: messages.Key{Server: "test"}, Resume: resume, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) }})
 		require.NoError(t, err)
 		require.LessOrEqual(t, time.Since(began), (300 * time.Millisecond))
 		e, _ := do(c)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/freeport"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
@@ -377,7 +378,7 @@ func TestVersionThatIsRefusedIsAgreedOnAnew(t *testing.T) {
 	s := newScript()
 	s.answer(rpc.MethodDiscover, says(400, outbound.TypeJSON, refused), says(200, outbound.TypeJSON, found))
 	srv := mcpbridge.Server{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}
-	c, err := New([]mcpbridge.Server{srv}, nil).Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) }})
+	c, err := New([]mcpbridge.Server{srv}, nil).Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test"}, Down: func(e *mcpbridge.Error) { t.Errorf("down: %v", e) }})
 	require.NoError(t, err)
 	require.Equal(t, "2026-07-28", c.Info().Server.ProtocolVersion)
 	require.True(t, c.Info().Stateless)

@@ -13,25 +13,31 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // Until the SDK has tasks (SEP-2663), their requests are custom methods.
 
-// followsTasks reports whether the server may turn calls into tasks.
-func (c *conn) followsTasks() bool { return c.isModern() && declaresTasks(c.client.capabilities) }
+// taskCaller runs operations on tasks.
+type taskCaller struct {
+	cs      *mcp.ClientSession
+	receive mcp.MethodHandler // handles what a task asks for
+	link    transport.Conn
+	follows bool // the server may turn calls into tasks
+}
 
-// runTask runs an operation on a task.
-func (c *conn) runTask(ctx context.Context, ex *wire.Exchange, op tasks.Operation) (messages.Result, error) {
-	if !c.followsTasks() {
+// run runs an operation on a task.
+func (c taskCaller) run(ctx context.Context, ex *wire.Exchange, op tasks.Operation) (messages.Result, error) {
+	if !c.follows {
 		return nil, &mcpbridge.Error{Class: mcpbridge.Lost, Sent: true, Detail: "the call has become a task, and this session has no tasks"}
 	}
 	params := map[string]any{"taskId": op.Task()}
 	if update, is := op.(*tasks.Update); is {
-		of := c.newExchange(ctx)
+		of := wire.NewExchange(ctx, ex.Owner, false)
 		of.Operation, of.Over = update.Call, ex.Over
-		answers, err := fulfil(wire.InExchange(ctx, of), c.cs, c.client.receive, update.Inputs)
+		answers, err := fulfil(wire.InExchange(ctx, of), c.cs, c.receive, update.Inputs)
 		if err != nil {
 			return nil, err
 		}
@@ -60,14 +66,14 @@ func (c *conn) runTask(ctx context.Context, ex *wire.Exchange, op tasks.Operatio
 	case tasks.Cancelled:
 		return nil, &mcpbridge.Error{
 			Class: mcpbridge.ServerError, Sent: true, Begun: true, Own: true, Status: http.StatusOK, Err: tasks.ErrCancelled,
-			Detail: "the server has cancelled the task: " + redact.Clean(task.Message, c.secrets()...), Shared: "the server has cancelled a task",
+			Detail: "the server has cancelled the task: " + redact.Clean(task.Message, c.link.Secrets()...), Shared: "the server has cancelled a task",
 		}
 	}
 	return task, nil
 }
 
 // completed returns the result of the call that has become a task.
-func (c *conn) completed(ex *wire.Exchange, task *tasks.Task, verbatim bool) (messages.Result, error) {
+func (c taskCaller) completed(ex *wire.Exchange, task *tasks.Task, verbatim bool) (messages.Result, error) {
 	if err := results.Check(rpc.MethodCallTool, task.Result, true); err != nil {
 		return nil, wrongTask(err)
 	}
@@ -79,10 +85,10 @@ func (c *conn) completed(ex *wire.Exchange, task *tasks.Task, verbatim bool) (me
 }
 
 // failed returns what the error of a call means that has become a task. Its request was answered long ago.
-func (c *conn) failed(said *jsonrpc.Error) error {
+func (c taskCaller) failed(said *jsonrpc.Error) error {
 	e := &mcpbridge.Error{
 		Class: mcpbridge.ServerError, Sent: true, Begun: true, Own: true, Status: http.StatusOK, Code: said.Code,
-		Detail: redact.Clean(said.Message, c.secrets()...), Shared: "the task has failed", Err: said,
+		Detail: redact.Clean(said.Message, c.link.Secrets()...), Shared: "the task has failed", Err: said,
 	}
 	if said.Code == rpc.CodeInvalidParams || said.Code == rpc.CodeMethodNotFound {
 		e.Class = mcpbridge.Invalid

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 	"github.com/mcpactor/mcpactor/messages"
@@ -54,7 +55,7 @@ func newMetaServer() *mcp.Server {
 type traceFields [2]any
 
 // seenBy returns what the server has seen, with the call that asks it, which has the given _meta.
-func seenBy(t *testing.T, ctx context.Context, c mcpbridge.Conn, meta mcp.Meta) map[string]traceFields {
+func seenBy(t *testing.T, ctx context.Context, c dial.Conn, meta mcp.Meta) map[string]traceFields {
 	t.Helper()
 	params := &mcp.CallToolParams{Name: "seen", Meta: maps.Clone(meta)}
 	result, err := c.Do(ctx, &messages.CallTool{Params: params})
@@ -95,7 +96,7 @@ func TestTraceOfAnOperationReachesTheServer(t *testing.T) {
 				b := New([]mcpbridge.Server{configured}, nil)
 				defer b.Close()
 				dialing := messages.WithTrace(t.Context(), messages.Trace{Parent: dialParent})
-				c, err := b.Dial(dialing, mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) {}})
+				c, err := b.Dial(dialing, dial.Request{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) {}})
 				require.NoError(t, err)
 				defer func() { require.NoError(t, c.Close(context.Background())) }()
 
@@ -167,7 +168,7 @@ func TestTraceIsAHeaderUnlessTheUserHasSetOne(t *testing.T) {
 			row.adapt(&srv)
 			b := New([]mcpbridge.Server{srv}, nil)
 			defer b.Close()
-			c, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) {}})
+			c, err := b.Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) {}})
 			require.NoError(t, err)
 			fields := seenBy(t, messages.WithTrace(t.Context(), trace), c, nil)["tools/call"]
 			require.Equal(t, traceFields{trace.Parent, trace.State}, fields, "_meta has the trace in any case")

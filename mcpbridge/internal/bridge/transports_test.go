@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/tap"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
@@ -98,7 +99,7 @@ func TestTransportIsOneType(t *testing.T) {
 	b := New(nil, nil)
 	at := &endpoint{dialect: new(dialect), Server: config, newest: &loopback{transport.Defaults{Config: &config}, server, nil}}
 	downs := make(chan *mcpbridge.Error, 1)
-	c, e := b.opener.dial(t.Context(), at, attempt{DialRequest: mcpbridge.DialRequest{Down: func(e *mcpbridge.Error) { downs <- e }}})
+	c, e := b.opener.dial(t.Context(), at, attempt{Request: dial.Request{Down: func(e *mcpbridge.Error) { downs <- e }}})
 	require.Nil(t, e)
 	_, err := c.Do(t.Context(), toolCall())
 	require.NoError(t, err)

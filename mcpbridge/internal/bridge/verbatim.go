@@ -12,7 +12,7 @@ import (
 )
 
 // What a program passes on for others must not lose what the SDK does not know: the parameters of an operation can have
-// further fields ([messages.Header.Extra]), and its result can be had as it came ([messages.Header.Verbatim]).
+// further fields ([messages.Header.Extra]), and its result can be kept as it came ([messages.Header.Verbatim]).
 
 // extraOf returns the further fields of a request with this method that is sent for an operation, which may be nil.
 func extraOf(op messages.Operation, method string) map[string]json.RawMessage {

@@ -28,7 +28,7 @@ type Do string
 
 // The decisions. What Stop ends, and what follows from an earlier step, needs no report, but for a control.
 const (
-	Stop    Do = "stop"    // the questions and the opening of the last step are moot
+	Stop    Do = "stop"    // the answers to the last step, and the control it opens, are not needed any more
 	Ask     Do = "ask"     // send Check on the session; then Answered
 	Unknown Do = "unknown" // send Check with a session id that was never issued; then Answered
 	Compare Do = "compare" // send Check on the control; then Answered

@@ -16,7 +16,7 @@ const (
 	holdTimeout = time.Second
 	// AliveFor is how long the verdict holds that a refusal is not about the session.
 	AliveFor = 30 * time.Second
-	// PauseMin is the pause after the first inquiry that has remained unsettled. PauseMax bounds the later ones.
+	// PauseMin is the pause after the first inquiry that has remained unsettled.
 	PauseMin = time.Second
 	// PauseMax bounds the pause between two inquiries.
 	PauseMax = 30 * time.Second
@@ -433,7 +433,7 @@ func (i *Inquiry) notFresh(s Session) {
 	i.control(s)
 }
 
-// control compares with a second session. Without ids, a server may give the place of the first session to the second,
+// control compares with a second session. Without ids, a server may replace the first session by the second,
 // so that the first is asked before.
 func (i *Inquiry) control(s Session) {
 	i.controlEnd = s.Now.Add(s.ConnectTimeout)

@@ -15,7 +15,7 @@ const Pause = 100 * time.Millisecond
 // body. One goroutine uses it.
 type Pauses struct {
 	due     time.Time // of the message that may have come; zero for none
-	reading chan read // gets the result of the read that goes on in another goroutine; nil without one
+	reading chan read // gets the result of the read that runs in another goroutine; nil without one
 }
 
 // read is the result of a read.

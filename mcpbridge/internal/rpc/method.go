@@ -1,5 +1,7 @@
 package rpc
 
+import "slices"
+
 // The methods of MCP that the bridge looks for on the wire.
 const (
 	MethodInitialize  = "initialize"
@@ -19,6 +21,19 @@ const (
 	MethodUpdated      = "notifications/resources/updated"
 	MethodCompleted    = "notifications/elicitation/complete"
 )
+
+// AnyNotification stands for all notifications beyond MCP in a configuration.
+const AnyNotification = "*"
+
+// notifications are the notifications of MCP that servers send.
+var notifications = []string{
+	MethodCancelled, MethodCompleted, MethodLog, MethodProgress, MethodToolsChanged, MethodUpdated,
+	"notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/subscriptions/acknowledged",
+	"notifications/tasks/status",
+}
+
+// IsNotificationOfMCP reports whether a method is a notification of MCP that servers send.
+func IsNotificationOfMCP(method string) bool { return slices.Contains(notifications, method) }
 
 // IsQuestion reports whether a method is that of a question, which the user, a model or the agent has to answer.
 func IsQuestion(method string) bool {

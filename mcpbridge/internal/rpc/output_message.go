@@ -6,7 +6,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// version is in each message, and hardly in any text.
+// version is in each message, and rarely in other text.
 var version = []byte(`"jsonrpc"`)
 
 // decodeWhole decodes data that is one message.

@@ -133,7 +133,7 @@ func (c *cleanup) begin() {
 		if c.err, c.over = err, err == nil; c.over {
 			c.forget()
 		} else {
-			c.record.Close() // the next start tries it, which may be one of this process
+			c.record.Close() // the next start tries it, also in this process
 		}
 	}()
 }

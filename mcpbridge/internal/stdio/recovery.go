@@ -17,12 +17,12 @@ import (
 const (
 	// cleanupDefault is how long a cleanup may take by default.
 	cleanupDefault = 10 * time.Second
-	// cleanupTries is how often a cleanup is tried: what has ended a moment ago may be in a state that its engine refuses to
+	// cleanupTries is how often a cleanup is tried: a container that has just ended may be in a state in which its engine refuses to
 	// remove.
 	cleanupTries = 5
 	// cleanupPause is the first pause between two tries. It doubles.
 	cleanupPause = 50 * time.Millisecond
-	// startLimit is how long a daemon may take to make a container: it goes on when its client was killed.
+	// startLimit is how long a daemon may take to make a container: it continues when its client was killed.
 	startLimit = 10 * time.Second
 )
 
@@ -128,7 +128,7 @@ func recoverSessions(ctx context.Context, config *mcpbridge.Server) (ended int, 
 	return ended, errors.Join(errs...)
 }
 
-// untilSettled returns for how long what the session has started may still come to be.
+// untilSettled returns for how long a daemon may still be making what the session has started.
 func (c *cleanup) untilSettled() time.Duration {
 	info, err := c.record.Stat()
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 func (s *session) accepted(m outbound.Message, resp *http.Response) *http.Response {
 	m.Exchange.Accepted()
 	if m.Method != rpc.MethodInitialize {
-		s.taken(m.Request, resp)
+		s.noteResponse(m.Request, resp)
 	}
 	kind := outbound.MediaType(resp)
 	switch {
@@ -36,9 +36,9 @@ func (s *session) accepted(m outbound.Message, resp *http.Response) *http.Respon
 	if err == nil && (resp.StatusCode == http.StatusAccepted || !bytes.HasPrefix(body, []byte("{"))) { // most answers are one JSON object
 		switch parts := rpc.Parts(body); {
 		case len(parts) == 0 && resp.StatusCode == http.StatusAccepted && m.Method != rpc.MethodDiscover:
-			return s.answeredElsewhere(m)
+			return s.answeredLater(m)
 		case len(parts) > 1 && kind == outbound.TypeJSON:
-			return s.several(m, resp, parts)
+			return s.batchAsEvents(m, resp, parts)
 		case len(parts) == 1:
 			body = parts[0]
 		}
@@ -81,8 +81,8 @@ func (s *session) answered(m outbound.Message, body []byte) (rpc.Decoded, wire.U
 	return msg, use, nil
 }
 
-// several returns the messages of a JSON body, a batch, as a stream of events.
-func (s *session) several(m outbound.Message, resp *http.Response, parts []json.RawMessage) *http.Response {
+// batchAsEvents returns the messages of a batch in a JSON body as a stream of events.
+func (s *session) batchAsEvents(m outbound.Message, resp *http.Response, parts []json.RawMessage) *http.Response {
 	var events bytes.Buffer
 	for _, part := range parts {
 		events.WriteString("data: ")

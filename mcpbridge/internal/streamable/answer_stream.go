@@ -220,5 +220,5 @@ func (w waiting) ExchangeFor(id jsonrpc.ID) *wire.Exchange {
 	if ex := w.own.ExchangeFor(id); ex != nil {
 		return ex
 	}
-	return w.s.elsewhere.take(id, w.data, wire.MaxResult(w.s.client.Config))
+	return w.s.awaited.take(id, w.data, wire.MaxResult(w.s.client.Config))
 }

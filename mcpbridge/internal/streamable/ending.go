@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
@@ -27,7 +28,7 @@ const (
 )
 
 // errOpening is why a session cannot be ended yet: its id is not known.
-var errOpening = fmt.Errorf("%w yet, and may open a session", mcpbridge.ErrOpening)
+var errOpening = fmt.Errorf("%w yet, and may open a session", dial.ErrOpening)
 
 // Expire notes that the session has expired, and reports it once.
 func (s *session) Expire(e *mcpbridge.Error) {
@@ -50,7 +51,7 @@ func (s *session) Expire(e *mcpbridge.Error) {
 	if s.IsOpen.Load() {
 		s.Watcher.Expired(e)
 	}
-	for _, ex := range s.elsewhere.broken() {
+	for _, ex := range s.awaited.broken() {
 		s.brokeOff(ex)
 	}
 }
@@ -59,7 +60,7 @@ func (s *session) Expire(e *mcpbridge.Error) {
 // stream cannot be resumed, and the call ends. Calls whose streams are open continue.
 func (s *session) brokeOff(ex *wire.Exchange) {
 	if !s.HasExpired() {
-		s.elsewhere.await(ex, true)
+		s.awaited.await(ex, true)
 		if !s.HasExpired() {
 			return
 		}
@@ -114,8 +115,8 @@ func (s *session) endQuietly(attempts int) {
 }
 
 // EndSession ends the session on the server, unless others have its id. It waits for the answer to an initialize that is
-// under way. It may be called again if it failed, and while it runs: a dial that nobody wants any longer is closed by
-// whoever has it.
+// under way. It may be called again if it failed, and by several goroutines at once: that of a dial that was given up, and one
+// that closes the session.
 func (s *session) EndSession(ctx context.Context) error {
 	if err := s.awaitOpening(ctx); err != nil {
 		return err
@@ -160,7 +161,7 @@ func (s *session) awaitOpening(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.unknown {
-		return mcpbridge.ErrUnanswered
+		return dial.ErrUnanswered
 	}
 	return nil
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
 
-// answeredElsewhere answers a call of the SDK that the server has answered with 202. The answer is a stream, which lasts
+// answeredLater answers a call of the SDK that the server has answered with 202. The answer is a stream, which lasts
 // until the response has come on any stream of the session.
-func (s *session) answeredElsewhere(m outbound.Message) *http.Response {
-	s.elsewhere.await(m.Exchange, false)
+func (s *session) answeredLater(m outbound.Message) *http.Response {
+	s.awaited.await(m.Exchange, false)
 	var early io.Reader = strings.NewReader("")
-	if data := s.elsewhere.takeEarly(string(m.ID)); data != nil {
+	if data := s.awaited.takeEarly(string(m.ID)); data != nil {
 		early = io.MultiReader(strings.NewReader("data: "), bytes.NewReader(bytes.ReplaceAll(data, []byte("\n"), []byte("\ndata: "))), strings.NewReader("\n\n"))
 	}
 	body := &answerStream{ReadCloser: &extraStream{s: s, ex: m.Exchange, ctx: m.Request.Context(), early: early}, s: s, ex: m.Exchange, extra: true}
@@ -45,10 +45,10 @@ func (x *extraStream) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	for x.body == nil {
-		ended := x.s.elsewhere.claim()
+		ended := x.s.awaited.claim()
 		if ended == nil {
 			if err := x.open(); err != nil {
-				x.s.elsewhere.release()
+				x.s.awaited.release()
 				return 0, err
 			}
 			break
@@ -76,7 +76,7 @@ func (x *extraStream) open() error {
 	if err != nil {
 		return err
 	}
-	x.s.taken(req, resp)
+	x.s.noteResponse(req, resp)
 	if resp.StatusCode == http.StatusOK && outbound.MediaType(resp) == outbound.TypeSSE {
 		x.body = resp.Body
 		return nil
@@ -96,6 +96,6 @@ func (x *extraStream) Close() error {
 	if x.body == nil {
 		return nil
 	}
-	x.released.Do(x.s.elsewhere.release)
+	x.released.Do(x.s.awaited.release)
 	return x.body.Close()
 }

@@ -64,7 +64,7 @@ func (s *session) initialize(req *http.Request) (*http.Response, error) {
 			resp.Body.Close()
 			ctx, cancel := context.WithTimeout(wire.WithoutRefresh(s.Life), quietTimeout)
 			defer cancel()
-			s.EndSession(ctx) //nolint:errcheck // whoever waits for the answer is told
+			s.EndSession(ctx) //nolint:errcheck // Discard returns the error
 		}
 	}()
 	return nil, req.Context().Err()
@@ -127,6 +127,6 @@ func (s *session) initialized(req *http.Request) error {
 			return err
 		}
 	}
-	s.taken(req, resp)
+	s.noteResponse(req, resp)
 	return resp.Body.Close()
 }

@@ -40,7 +40,7 @@ func (s *session) untilKnown(req *http.Request) (*http.Response, error) {
 	for range wire.WhileFresh(req.Context()) {
 		again := outbound.Again(req)
 		again.Header = again.Header.Clone()
-		s.note(again)
+		s.noteRequest(again)
 		resp, err := s.out.Send(again)
 		if err != nil {
 			return nil, err

@@ -45,7 +45,7 @@ func (s *session) resumeAnswer(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := s.out.Send(req)
 	if err == nil {
-		s.taken(req, resp)
+		s.noteResponse(req, resp)
 	}
 	final := attempts >= maxResumptions
 	switch {

@@ -19,17 +19,17 @@ type roundTripper struct {
 	poster outbound.Poster
 }
 
-// RoundTrip sends a request of the SDK, and returns the answer, or another in its place.
+// RoundTrip sends a request of the SDK, and returns the answer, or one that replaces it.
 func (rt *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	if isStandalone(req) {
-		rt.note(req)
+		rt.noteRequest(req)
 		return rt.open(req), nil // the stream ends by itself when the session is cut
 	}
 	return outbound.UntilCut(rt.Cut, req, rt.roundTrip)
 }
 
 func (rt *roundTripper) roundTrip(req *http.Request) (*http.Response, error) {
-	rt.note(req)
+	rt.noteRequest(req)
 	switch req.Method {
 	case http.MethodDelete:
 		return outbound.Respond(req, http.StatusOK, "", nil), nil // EndSession sends its own

@@ -42,7 +42,7 @@ type session struct {
 
 	expiry *mcpbridge.Error // the refusal that first said that the server does not know the session, or nil; read-only
 
-	elsewhere elsewhere
+	awaited awaitedResponses
 }
 
 // habits are what is known about the behavior of a server. Its sessions share them.
@@ -51,7 +51,7 @@ type habits struct {
 	streams     atomic.Bool  // it has opened standalone streams
 	lateStreams atomic.Bool  // its answer to the GET for such a stream comes late
 	forgets     atomic.Int32 // how many expired sessions in a row were unknown to all of its instances
-	users       users        // forget does not reset it
+	openIDs     sessionIDs   // forget does not reset it
 }
 
 // forget resets the habits.
@@ -85,8 +85,8 @@ func (s *session) withBarrier(event []byte) []byte {
 	return fmt.Appendf(event, "data: %s\n\n", data)
 }
 
-// note notes the session id in a request of the SDK, and replaces it by the current id of the session.
-func (s *session) note(req *http.Request) {
+// noteRequest notes the session id in a request of the SDK, and replaces it by the current id of the session.
+func (s *session) noteRequest(req *http.Request) {
 	id := req.Header.Get(outbound.HeaderSession)
 	if id == "" {
 		return
@@ -106,10 +106,10 @@ func (s *session) note(req *http.Request) {
 // maxFormer bounds how many former ids of a session are kept out of texts.
 const maxFormer = 64
 
-// taken notes the session id in a 2xx, and removes it, because the SDK ends a session whose id changes. Some servers give a
+// noteResponse notes the session id in a 2xx, and removes it, because the SDK ends a session whose id changes. Some servers give a
 // session another id with each answer, and other clients use the new id from then on. A session that got no id from its
 // initialize gets none later.
-func (s *session) taken(req *http.Request, resp *http.Response) {
+func (s *session) noteResponse(req *http.Request, resp *http.Response) {
 	id := resp.Header.Get(outbound.HeaderSession)
 	if id == "" || !is2xx(resp) {
 		return
@@ -136,7 +136,7 @@ func (s *session) SessionID() string {
 // setID sets the id of the session. The lock is held.
 func (s *session) setID(id string) {
 	if !s.left {
-		s.habits.users.move(s.id, id)
+		s.habits.openIDs.move(s.id, id)
 	}
 	s.id = id
 }
@@ -147,9 +147,9 @@ func (s *session) leave() (isLast bool) {
 	defer s.mu.Unlock()
 	if !s.left {
 		s.left = true
-		s.habits.users.move(s.id, "")
+		s.habits.openIDs.move(s.id, "")
 	}
-	return !s.habits.users.has(s.id)
+	return !s.habits.openIDs.has(s.id)
 }
 
 // opened notes the session id in the answer to initialize.

@@ -43,7 +43,7 @@ func (s *standalone) open(req *http.Request) *http.Response {
 	if s.client.Config.NoStream {
 		return none()
 	}
-	s.elsewhere.claim()
+	s.awaited.claim()
 	st := newStream(s.session, req, nil, func() { s.Watcher.Missed(s.Watcher.Announced()) })
 	first := make(chan struct{})
 	st.first = first

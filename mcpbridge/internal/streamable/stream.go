@@ -71,7 +71,7 @@ func (st *stream) open(giveUp context.Context) *http.Response {
 	st.req = outbound.Again(st.req.WithContext(ctx))
 	if st.worked {
 		st.req.Header = st.req.Header.Clone()
-		st.s.note(st.req)
+		st.s.noteRequest(st.req)
 		if st.lastID != "" {
 			st.req.Header.Set(outbound.HeaderEvent, st.lastID)
 		}
@@ -81,7 +81,7 @@ func (st *stream) open(giveUp context.Context) *http.Response {
 		cancel()
 		return nil
 	}
-	st.s.taken(st.req, resp)
+	st.s.noteResponse(st.req, resp)
 	if resp.StatusCode == http.StatusOK && outbound.MediaType(resp) == outbound.TypeSSE {
 		if st.worked && st.lastID == "" {
 			st.missed()
@@ -111,7 +111,7 @@ func (st *stream) refused(status int, e *mcpbridge.Error) {
 	default:
 		st.again = false // this server has no such stream
 		if st.own == nil {
-			st.s.elsewhere.release()
+			st.s.awaited.release()
 		}
 		if e.Session != mcpbridge.Gone {
 			st.s.habits.streams.Store(false)

@@ -32,8 +32,7 @@ func (*Server) HasSessions() bool { return true }
 // SpeaksOldProtocolsOnly returns false.
 func (*Server) SpeaksOldProtocolsOnly() bool { return false }
 
-// Older returns HTTP+SSE, which the specification has clients try when a server refuses
-// streamable HTTP.
+// Older returns HTTP+SSE: according to the specification, clients try it when a server refuses streamable HTTP.
 func (s *Server) Older() transport.Server { return sse.NewWith(s.Client) }
 
 // Forget forgets the habits of the server.
@@ -74,7 +73,7 @@ func (c *conn) Succeeded() {
 }
 
 // Forget notes that nobody waits for the response to the exchange any longer.
-func (c *conn) Forget(ex *wire.Exchange) { c.elsewhere.forget(ex) }
+func (c *conn) Forget(ex *wire.Exchange) { c.awaited.forget(ex) }
 
 // IsFresh reports whether the server has answered nothing since initialize.
 func (c *conn) IsFresh() bool { return c.fresh.Load() }

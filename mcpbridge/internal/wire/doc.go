@@ -1,3 +1,3 @@
-// Package wire keeps what is known of one operation from what went over the wire, and says
-// what an error means in the light of that.
+// Package wire records what goes over the wire for one operation, and derives from that what an
+// error means.
 package wire

@@ -5,21 +5,21 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/tests/cluster/history"
 )
 
 // dialer reports what a member does for keys: what comes here, the lease has let pass.
 type dialer struct {
-	mcpbridge.Dialer
+	dial.Dialer
 	member string
 	acted  func(*history.Act)
 	dials  atomic.Int64
 }
 
 // Dial opens or resumes a session.
-func (d *dialer) Dial(ctx context.Context, req mcpbridge.DialRequest) (mcpbridge.Conn, error) {
+func (d *dialer) Dial(ctx context.Context, req dial.Request) (dial.Conn, error) {
 	a := history.Act{Member: d.member, Scope: req.Key.Scope, Dial: d.dials.Add(1), From: time.Now()}
 	inner, err := d.Dialer.Dial(ctx, req)
 	d.report(a)
@@ -37,7 +37,7 @@ func (d *dialer) report(a history.Act) {
 
 // conn is the session of a dial.
 type conn struct {
-	mcpbridge.Conn
+	dial.Conn
 	dialer *dialer
 	dial   history.Act
 }

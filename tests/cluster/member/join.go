@@ -10,6 +10,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/cluster"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -29,11 +30,10 @@ const (
 // join starts a member, whose acts are reported. The store may be nil.
 func join(ctx context.Context, system *actor.ActorSystem, cfg *Config, client *http.Client, store mcpbridge.Store, acted func(*history.Act), log zerolog.Logger) (*cluster.Member, error) {
 	own := cluster.Config{
-		Supervisor: supervisor.Config{
+		Supervisor: dial.Wrap(supervisor.Config{
 			Servers: []supervisor.Server{server(cfg, client)}, MaxSessions: sessions, DrainTimeout: drain,
 			Store: store, Logger: log,
-			WrapDialer: func(d mcpbridge.Dialer) mcpbridge.Dialer { return &dialer{Dialer: d, member: cfg.Name, acted: acted} },
-		},
+		}, func(d dial.Dialer) dial.Dialer { return &dialer{Dialer: d, member: cfg.Name, acted: acted} }),
 		Name: "test", Member: cfg.Name, Listen: cfg.Listen, Advertise: cfg.Advertise,
 		Lease: cfg.Lease,
 	}

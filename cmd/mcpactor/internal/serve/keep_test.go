@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 	"github.com/mcpactor/mcpactor/internal/gateway"
+	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
@@ -37,7 +38,7 @@ func TestFoldersOfWhatIsKeptArePrivate(t *testing.T) {
 			defer end()
 			require.Empty(t, said.String())
 			require.NotNil(t, cfg.Clients)
-			require.NoError(t, cfg.Lists.Save(t.Context(), mcpbridge.ListKey("s", "c"), &mcpbridge.Record{List: []byte("{}")}))
+			require.NoError(t, cfg.Lists.Save(t.Context(), recordkey.List("s", "c"), &mcpbridge.Record{List: []byte("{}")}))
 			for _, folder := range folders {
 				info, err := os.Stat(folder)
 				require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
@@ -34,7 +35,7 @@ func streamOf() (write io.WriteCloser, how answering) {
 }
 
 // asked makes calls, and returns what each comes to, when all requests have been sent.
-func asked(s *script, c mcpbridge.Conn, n int) (ids []string, results []chan string) {
+func asked(s *script, c dial.Conn, n int) (ids []string, results []chan string) {
 	before := len(s.ids("tools/call"))
 	for range n {
 		result := make(chan string, 1)
@@ -371,7 +372,7 @@ func TestSessionWhoseIDChangesFromItsOpeningOnIsFollowed(t *testing.T) {
 					}
 				}}
 				b := New([]mcpbridge.Server{{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: r}}}, nil)
-				c, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) { downs.Add(1) }})
+				c, err := b.Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) { downs.Add(1) }})
 				require.NoError(t, err)
 				for range 10 { // one after the other: answers that cross do not show which id is the last
 					e, _ := do(c)
@@ -386,10 +387,10 @@ func TestSessionWhoseIDChangesFromItsOpeningOnIsFollowed(t *testing.T) {
 }
 
 // dialScript opens a session.
-func dialScript(t *testing.T, s *script) (mcpbridge.Conn, error) {
+func dialScript(t *testing.T, s *script) (dial.Conn, error) {
 	t.Helper()
 	srv := mcpbridge.Server{Name: "test", URL: "http://test/mcp", HTTPClient: &http.Client{Transport: s}}
-	return New([]mcpbridge.Server{srv}, nil).Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) {}})
+	return New([]mcpbridge.Server{srv}, nil).Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test"}, Down: func(*mcpbridge.Error) {}})
 }
 
 // A server that gives every answer an id has given one to the answer to server/discover, too.

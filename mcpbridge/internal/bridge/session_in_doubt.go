@@ -8,7 +8,7 @@ import (
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/doubt"
 )
 
-// The methods of this file make conn the [subject] of its doubts.
+// The methods of this file make conn the [sessionInDoubt] of its doubts.
 
 func (c *conn) state() doubt.Session {
 	session := c.link.Resumable()
@@ -19,7 +19,7 @@ func (c *conn) state() doubt.Session {
 		HasID:          c.cs != nil && c.hasID(),
 		HasList:        c.info.Server != nil && listOf(c.info.Server.Capabilities) != nil,
 		IsFresh:        session != nil && session.IsFresh(),
-		MayRefuse:      c.link.MayRefuseSession() && (!c.info.Stateless || !c.isModern()),
+		MayRefuse:      c.link.MayRefuseSession() && (!c.info.Stateless || !c.callbacks.uses.isModern),
 		MayRefresh:     c.Credentials != nil,
 		Resumable:      session != nil,
 	}
@@ -30,18 +30,18 @@ func (c *conn) known()                    { c.link.Succeeded() }
 func (c *conn) expire(e *mcpbridge.Error) { c.link.Expire(e) }
 
 // open opens a control. While the server is away, the pace of the endpoint limits that.
-func (c *conn) open(ctx context.Context, decision doubt.Decision) (controlled, *mcpbridge.Error) {
+func (c *conn) open(ctx context.Context, decision doubt.Decision) (control, *mcpbridge.Error) {
 	if decision.IsAway && !c.at.pace.mayOpen() {
 		return nil, nil
 	}
 	p := freePermit
-	if o := c.owner.Load(); !decision.IsFree && o != nil && o.admit != nil {
+	if !decision.IsFree {
 		var err error
-		if p.opened, p.ended, err = o.admit(ctx); err != nil {
+		if p, err = c.callbacks.owner.permit(ctx); err != nil {
 			return nil, nil
 		}
 	}
-	k, e := c.seconds.open(ctx, c, p)
+	k, e := c.controls.open(ctx, c, p)
 	if decision.IsAway {
 		c.at.pace.opened(e == nil)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 	"github.com/mcpactor/mcpactor/messages"
@@ -135,7 +136,7 @@ func (d *discoverer) use() (revision string, took time.Duration, processes [][]s
 	ctx, cancel := context.WithTimeout(d.Context(), 30*time.Second)
 	defer cancel()
 	began := time.Now()
-	c, err := d.bridge.Dial(ctx, mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Store: d.store, Down: func(*mcpbridge.Error) {}})
+	c, err := d.bridge.Dial(ctx, dial.Request{Key: messages.Key{Server: "test"}, Store: d.store, Down: func(*mcpbridge.Error) {}})
 	require.NoError(d, err)
 	_, err = c.Do(ctx, toolCall())
 	require.NoError(d, err)
@@ -348,7 +349,7 @@ func TestProcessThatAlsoEndsAtInitializeIsNotRememberedAsOld(t *testing.T) {
 	b := New([]mcpbridge.Server{*config}, nil)
 	defer b.Close()
 	store := newMapStore()
-	_, err := b.Dial(t.Context(), mcpbridge.DialRequest{Key: messages.Key{Server: "test"}, Store: store, Down: func(*mcpbridge.Error) {}})
+	_, err := b.Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test"}, Store: store, Down: func(*mcpbridge.Error) {}})
 	require.ErrorContains(t, err, "exited with status 4")
 	require.False(t, b.servers["test"].dialect.isOld())
 	require.Empty(t, store.records)

@@ -1,17 +1,18 @@
-package mcpbridge
+package dial
 
 import (
 	"context"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 // Conn is one MCP session with its transport. Its methods may be called from any goroutine.
 type Conn interface {
 	// Do runs one operation. It returns when the operation has an answer or ctx ends. The error is
-	// an [*Error]. While the session is [Unheard], operations are not sent, and fail at once, except for
+	// an [*mcpbridge.Error]. While the session is [mcpbridge.Unheard], operations are not sent, and fail at once, except for
 	// [messages.Open]: it sends nothing, and waits until the session is heard again.
 	Do(ctx context.Context, op messages.Operation) (messages.Result, error)
 	// Hint reports whether the server annotated a tool as read-only or idempotent. That is
@@ -20,7 +21,7 @@ type Conn interface {
 	// Info describes the session.
 	Info() Info
 	// Resume returns what is needed to resume the session, or nil if that is not possible.
-	Resume() *Resume
+	Resume() *mcpbridge.Resume
 	// Close ends the session on the server and the transport, before ctx ends. If it has
 	// failed, it may be called again. Operations that are still running fail.
 	Close(ctx context.Context) error
@@ -41,8 +42,8 @@ type Info struct {
 	Odd []string
 	// Stateless is true over HTTP without a session id: such a session cannot expire.
 	Stateless bool
-	// Attached is true if the session of [DialRequest.Resume] was resumed.
+	// Attached is true if the session of [Request.Resume] was resumed.
 	Attached bool
-	// Declared says which capabilities were declared when the session was opened: see [Declared].
+	// Declared identifies the capabilities that were declared when the session was opened: see [mcpbridge.Resume].
 	Declared string
 }

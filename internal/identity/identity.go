@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"hash"
 	"maps"
@@ -12,6 +13,10 @@ import (
 	"slices"
 	"sync"
 	"weak"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/guard"
 )
 
 var (
@@ -68,3 +73,23 @@ func (s Sum) AddMap(values map[string]string) {
 
 // String returns the hash in hexadecimal digits.
 func (s Sum) String() string { return hex.EncodeToString(s.hash.Sum(nil)) }
+
+// OfCapabilities returns an identity of capabilities: equal ones are declared in the same way. It is empty for none.
+func OfCapabilities(can *mcp.ClientCapabilities) string {
+	if can == nil {
+		return ""
+	}
+	text, err := guard.Call(func() ([]byte, error) { // may have types of the user
+		return json.Marshal(struct {
+			*mcp.ClientCapabilities
+			Roots *mcp.RootCapabilities `json:"roots,omitempty"`
+		}{can, can.RootsV2})
+	})
+	switch {
+	case err != nil: // they cannot be declared either
+		return "nothing that can be encoded"
+	case string(text) == "{}":
+		return ""
+	}
+	return fmt.Sprintf("%x", sha256.Sum256(text))
+}

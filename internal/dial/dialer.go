@@ -1,34 +1,33 @@
-package mcpbridge
+// Package dial is what the actors and the bridge know of each other: the actors dial a server, and get a connection.
+package dial
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// TasksExtension is the name of the extension by which a server may turn a call into a task (SEP-2663). Declare it
-// with [mcp.ClientCapabilities.AddExtension]: then the call is followed until its task is over.
-const TasksExtension = "io.modelcontextprotocol/tasks"
-
-// DialRequest says what to dial.
-type DialRequest struct {
+// Request says what to dial.
+type Request struct {
 	Key messages.Key
 	// Resume is the session to resume. If the server no longer knows it, or if Resume is
 	// nil, a new session is opened.
-	Resume *Resume
+	Resume *mcpbridge.Resume
 	// Only forbids a new session: if the session of Resume cannot be resumed, the dial fails. A
 	// supervisor sets it to close a session that has no connection.
 	Only bool
 	// Refused is the error with which the credentials of the key were refused before,
 	// or nil. As long as the key has the same credentials, Dial sends nothing and
 	// returns the same error.
-	Refused *Error
+	Refused *mcpbridge.Error
 	// Resolved is called once, before anything is sent or started, with the result of
-	// [Server.PerKey]. It is not called for servers without PerKey. It may block until ctx
+	// [mcpbridge.Server.PerKey]. It is not called for servers without PerKey. It may block until ctx
 	// ends. If it returns an error, Dial fails with that error. It may be nil.
-	Resolved func(ctx context.Context, server *Server) error
+	Resolved func(ctx context.Context, server *mcpbridge.Server) error
 	// Answered is called at most once, from any goroutine, when the server has
 	// answered the handshake. The dial may take longer than that, and may fail. It
 	// must not block. It may be nil.
@@ -39,9 +38,9 @@ type DialRequest struct {
 	// is nil, no permit is needed.
 	Admit func(ctx context.Context) (opened, ended func(), err error)
 	// Down is called at most once, from any goroutine, when the session ends by itself.
-	// [Error.Session] says what became of the session. Down is not called for an end that an
+	// [mcpbridge.Error.Session] says what became of the session. Down is not called for an end that an
 	// operation reports, nor after Close has begun. It must not block.
-	Down func(*Error)
+	Down func(*mcpbridge.Error)
 	// Heard is called with each notification of the server, in the order in which they
 	// arrive. The notifications have no stamp. of is the operation that a
 	// [messages.Progress] belongs to, or else nil. Heard must not block, and may be nil.
@@ -52,7 +51,7 @@ type DialRequest struct {
 	Ask func(ctx context.Context, req messages.Request, of messages.Operation) messages.Answer
 	// Store remembers which protocols a stdio server speaks, so that a later process need not find that out. It may be nil.
 	// Its methods must return, with an error if they take long, and must not panic: a supervisor sees to that.
-	Store Store
+	Store mcpbridge.Store
 	// Roots are the first roots of the session, or nil.
 	Roots *messages.SetRoots
 	// Capabilities are declared to the server, in place of those of the [Bridge]. With nil, those of the Bridge
@@ -65,22 +64,32 @@ type DialRequest struct {
 	Trace      messages.Trace
 }
 
-// Dialer opens sessions. Wrap a Dialer to inject faults, or to observe.
+// Dialer opens sessions.
 type Dialer interface {
-	// Dial opens a session, or fails with an [*Error]. It returns soon after ctx ends at the latest. A
-	// dial that failed leaves nothing open but what [Error.Left] ends.
-	Dial(ctx context.Context, req DialRequest) (Conn, error)
+	// Dial opens a session, or fails with an [*mcpbridge.Error]. It returns soon after ctx ends at the latest. A
+	// dial that failed leaves nothing open but what [LeftBy] returns.
+	Dial(ctx context.Context, req Request) (Conn, error)
 }
 
-// Bridge is the [Dialer] for a list of servers. Package
-// [github.com/mcpactor/mcpactor/mcpbridge/dialer] makes it. Its sessions share one HTTP
+// BridgeConfig is the configuration of a [Bridge].
+type BridgeConfig struct {
+	// Servers must be valid: see [mcpbridge.Server.Validate].
+	Servers []mcpbridge.Server
+	// Capabilities say what a server may request; nil means nothing.
+	Capabilities *mcp.ClientCapabilities
+	// Logger gets what the SDK logs about sessions; nil means none. What the SDK calls an error, such as a tool that it leaves
+	// out of a list because it is malformed, is Warn. Secrets of the servers are blacked out.
+	Logger *slog.Logger
+}
+
+// Bridge is the [Dialer] for a list of servers. Package mcpbridge/dialer makes it. Its sessions share one HTTP
 // client per server.
 type Bridge interface {
 	Dialer
 	// Set replaces the list of servers, which must be valid. A server that is the same as
 	// before keeps its connections. Open sessions are not touched. Until Prune, a dial with
-	// [DialRequest].Only also finds the sessions of servers that were replaced or removed.
-	Set(servers []Server)
+	// [Request].Only also finds the sessions of servers that were replaced or removed.
+	Set(servers []mcpbridge.Server)
 	// Prune closes the idle HTTP connections to servers that Set has replaced. Call it
 	// when their sessions are closed.
 	Prune()

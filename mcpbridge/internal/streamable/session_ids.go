@@ -2,15 +2,15 @@ package streamable
 
 import "sync"
 
-// users counts the open sessions of a server by their ids. Some servers give all sessions the same id. Then
+// sessionIDs counts the open sessions of a server by their ids. Some servers give all sessions the same id. Then
 // the DELETE of one session would end all of them.
-type users struct {
+type sessionIDs struct {
 	mu    sync.Mutex
 	count map[string]int
 }
 
 // move notes that the id of a session changes. An empty id is no id.
-func (u *users) move(from, to string) {
+func (u *sessionIDs) move(from, to string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.count == nil {
@@ -27,7 +27,7 @@ func (u *users) move(from, to string) {
 }
 
 // has reports whether an open session has this id.
-func (u *users) has(id string) bool {
+func (u *sessionIDs) has(id string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.count[id] > 0

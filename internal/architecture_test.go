@@ -136,18 +136,18 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/interception", "actors messages internal/caller internal/protocol actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
 		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/ring actors/internal/table"},
 	{"actors/internal/member", "messages internal/protocol actors/internal/contract actors/internal/table"},
-	{"actors/internal/lists", "actors mcpbridge messages actors/internal/catalogue actors/internal/contract actors/internal/interception actors/internal/jobs actors/internal/mailbox " +
+	{"actors/internal/lists", "actors mcpbridge messages internal/identity internal/listclass actors/internal/catalogue actors/internal/contract actors/internal/interception actors/internal/jobs actors/internal/mailbox " +
 		"actors/internal/member actors/internal/owners actors/internal/reports actors/internal/table"},
 	{"actors/internal/servers", "mcpbridge actors/internal/admission actors/internal/contract actors/internal/table"},
 	{"actors/internal/sessions", "mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/cleanup actors/internal/closing actors/internal/contract " +
 		"actors/internal/lists actors/internal/mailbox actors/internal/owners actors/internal/servers actors/internal/session actors/internal/table"},
 	{"actors/internal/dialing", "actors mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/contract actors/internal/faults " +
 		"actors/internal/jobs actors/internal/reports actors/internal/sessions actors/internal/table"},
-	{"actors/internal/closer", "mcpbridge messages internal/protocol actors/internal/alarm actors/internal/closing actors/internal/contract actors/internal/jobs actors/internal/member " +
+	{"actors/internal/closer", "mcpbridge messages internal/protocol internal/recordkey actors/internal/alarm actors/internal/closing actors/internal/contract actors/internal/jobs actors/internal/member " +
 		"actors/internal/sessions actors/internal/table"},
-	{"actors/internal/calls", "mcpbridge messages internal/protocol actors/internal/closer actors/internal/contract actors/internal/dialing actors/internal/jobs actors/internal/lists actors/internal/member " +
+	{"actors/internal/calls", "mcpbridge messages internal/protocol internal/recordkey actors/internal/closer actors/internal/contract actors/internal/dialing actors/internal/jobs actors/internal/lists actors/internal/member " +
 		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/sessions actors/internal/table"},
-	{"actors/registry", "actors mcpbridge messages internal/caller internal/dispatch internal/door internal/protocol internal/relay " +
+	{"actors/registry", "actors mcpbridge messages internal/caller internal/dispatch internal/door internal/identity internal/listclass internal/protocol internal/relay " +
 		"actors/internal/admission actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
 		"actors/internal/calls actors/internal/closer actors/internal/closing actors/internal/dialing actors/internal/inspection actors/internal/interception actors/internal/jobs actors/internal/lists actors/internal/member actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/servers actors/internal/sessions actors/internal/table"},
 

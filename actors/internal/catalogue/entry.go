@@ -3,8 +3,8 @@ package catalogue
 import (
 	"time"
 
-	"github.com/mcpactor/mcpactor/internal/listclass"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
+	"github.com/mcpactor/mcpactor/internal/listclass"
 	"github.com/mcpactor/mcpactor/messages"
 )
 

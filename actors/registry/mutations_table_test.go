@@ -159,7 +159,7 @@ var mutations = []mutation{
 	{"a session that has expired is left open", []change{{inDrain, " && !s.conns.IsGone(conn)", ""}}},
 	{"closing what was left forgets another session of the key", []change{{"actors/internal/cleanup/work.go", "store.Forget(known, generation)", "store.SaveGeneration(generation)"}}},
 	{"a leftover keeps another session of its key from being resumed", []change{{"actors/internal/sessions/sessions.go", "NoResume: e.ClosesRecord(), Leftovers", "NoResume: e.ClosesRecord() || len(s.Closings.Left(key)) > 0, Leftovers"}}},
-	{"a bug forgets what the store has of a key", []change{{"actors/internal/cleanup/cleanup.go", "	case *recordLoaded:\n		a.work.keep(msg.record)\n", ""}}},
+	{"a bug forgets what the store has of a key", []change{{"actors/internal/cleanup/cleanup.go", "		a.work.keep(msg.record)\n", "		_ = msg\n"}}},
 	{"the store has another generation than callers", []change{{inAttempt, "if !info.Attached || msg.generation != d.generation {", "if !info.Attached {"}}},
 	{"nobody fetches a list whose first caller has gone", []change{{"actors/internal/lists/asker.go", "	report := &listFetched{", "	if ctx.Err() != nil {\n		return nil, messages.NewFailure(op, messages.CodeCancelled, \"\")\n	}\n	report := &listFetched{"}}},
 	{"a bug forgets what could not be closed", []change{{"actors/internal/session/session.go", "	d.incarnation++\n", "	d.incarnation++\n	d.lastMessage = contract.SessionClosed{}\n"}}},

@@ -73,7 +73,7 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	r := &registry{cfg: cfg, mailbox: m, unknownTypes: map[string]bool{}}
 	r.timer.Fire = func() { m.PostUserMessage(&timerFired{}) }
 
-	r.table = table.New(table.Config{Common: servers.LimitsOf(cfg, mcpbridge.Limits{}), Tenant: tenantOf(cfg), MaxSessionsPerTenant: cfg.MaxSessionsPerTenant})
+	r.table = table.New(servers.LimitsOf(cfg, mcpbridge.Limits{}), table.Tenants{NameOf: tenantOf(cfg), MaxSessions: cfg.MaxSessionsPerTenant})
 	r.gate = servers.NewGate(cfg)
 	r.refusal = refusal.New(cfg, r.table, &r.gate.Sessions)
 	r.owners = owners.New()

@@ -162,7 +162,7 @@ var mutations = []mutation{
 	{"a bug forgets what the store has of a key", []change{{"actors/internal/cleanup/cleanup.go", "		a.work.keep(msg.record)\n", "		_ = msg\n"}}},
 	{"the store has another generation than callers", []change{{inAttempt, "if !info.Attached || msg.generation != d.generation {", "if !info.Attached {"}}},
 	{"nobody fetches a list whose first caller has gone", []change{{"actors/internal/lists/asker.go", "	report := &listFetched{", "	if ctx.Err() != nil {\n		return nil, messages.NewFailure(op, messages.CodeCancelled, \"\")\n	}\n	report := &listFetched{"}}},
-	{"a bug forgets what could not be closed", []change{{"actors/internal/session/session.go", "	d.incarnation++\n", "	d.incarnation++\n	d.lastMessage = contract.SessionClosed{}\n"}}},
+	{"a bug forgets what could not be closed", []change{{"actors/internal/session/session.go", "	d.incarnation++\n", "	d.incarnation++\n	d.lastMessage.Leftovers = nil\n"}}},
 	{"a call that has timed out stays counted", []change{{"actors/internal/calls/calls.go", "	c.Table.Gave(reg, len(msg.Calls))\n	c.Dialing.Touch(reg)\n", "	c.Dialing.Touch(reg)\n"}}},
 	{"an owner keeps calls that are answered", []change{{"actors/internal/calls/calls.go", "	c.Owners.Answered(msg.Call)\n", ""}}},
 	{"interceptors answer twice", []change{{"actors/internal/interception/interceptors.go", "	if !f.all.has(i) {\n		return\n	}\n	f.all.remove(i)", "	f.all.remove(i)"}}},

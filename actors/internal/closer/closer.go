@@ -112,7 +112,7 @@ func (c *Closer) listStore(closes *closing.Command) {
 	})
 }
 
-// DrainAll drains the sessions of a close command in steps, and then continues it.
+// DrainAll drains the sessions of a close command in steps, and then proceeds with it.
 func (c *Closer) DrainAll(closes *closing.Command) {
 	c.Jobs.Do(&jobs.Job{Step: func() (more bool) {
 		more = closes.Sessions.Step(func(reg *table.Registration) {

@@ -148,6 +148,26 @@ func TestTheStoreHasTheGenerationOfASessionThatHadABugAsItOpened(t *testing.T) {
 	}, leavingOpen(d, s), func(cfg *actors.Config) { cfg.Probe = plant("*session.dialed", 1001) }) // the others have opened before
 }
 
+// Guarantee 5: after a bug that came before anybody saw a session, that is resumed, and not the one before it, which the store still has.
+func TestASessionThatHadABugAsItOpenedIsResumedInPlaceOfTheRecord(t *testing.T) {
+	older := &mcpbridge.Record{Resume: mcpbridge.Resume{SessionID: "older", Server: &mcp.InitializeResult{ProtocolVersion: "2025-06-18"}}, Generation: 1}
+	d, s := &scripted{}, &noSaving{oneRecord{key: messages.Key{Server: "scripted", Scope: "a"}, record: older}}
+	first, second := d.opensResumable(), d.opensResumable()
+	first.id, second.isAttached = "first", true
+	d.dials = []func(context.Context) (mcpbridge.Conn, error){
+		func(context.Context) (mcpbridge.Conn, error) { return first, nil },
+		func(context.Context) (mcpbridge.Conn, error) { return second, nil },
+	}
+	inWatchedRegistry(t, func(w *watchedRegistry) {
+		require.Equal(t, messages.CodeInternal, (<-w.callScripted().Reply).(*messages.Failure).Code)
+		synctest.Wait()
+		require.IsType(t, &messages.ToolResult{}, <-w.callScripted().Reply)
+		require.Len(t, d.asked, 2)
+		require.Equal(t, "older", d.asked[0].Resume.SessionID)
+		require.Equal(t, "first", d.asked[1].Resume.SessionID)
+	}, leavingOpen(d, s), func(cfg *actors.Config) { cfg.Probe = plant("*session.dialed", 1001) }) // the others have opened before
+}
+
 // slowList is a store that is slow to list its keys.
 type slowList struct{ oneRecord }
 

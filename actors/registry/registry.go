@@ -73,7 +73,7 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	r := &registry{cfg: cfg, mailbox: m, unknownTypes: map[string]bool{}}
 	r.timer.Fire = func() { m.PostUserMessage(&timerFired{}) }
 
-	r.table = table.New(table.Config{Common: servers.LimitsOf(cfg, mcpbridge.Limits{}), Tenant: tenantOf(cfg), MaxSessionsPerTenant: cfg.MaxSessionsPerTenant})
+	r.table = table.New(servers.LimitsOf(cfg, mcpbridge.Limits{}), table.Tenants{NameOf: tenantOf(cfg), MaxSessions: cfg.MaxSessionsPerTenant})
 	r.gate = servers.NewGate(cfg)
 	r.refusal = refusal.New(cfg, r.table, &r.gate.Sessions)
 	r.owners = owners.New()
@@ -106,17 +106,12 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 // Receive handles a message, and then does what follows from it.
 func (r *registry) Receive(c actor.Context) {
 	defer r.recoverBug(c.Message(), c.Sender())
-	if _, is := c.Message().(*actor.Started); is {
-		r.onStarted(c)
+	if _, is := c.Message().(*actor.Started); is { // only its context knows these
+		r.self, r.sessions.Spawner = c.Self(), c
+		r.interceptors.Start(c.ActorSystem(), r.lists.Interceptor)
 	}
 	r.handle(c.Message(), c.Sender())
 	r.settle()
-}
-
-// onStarted notes what only the context of the actor knows.
-func (r *registry) onStarted(c actor.Context) {
-	r.self, r.sessions.Spawner = c.Self(), c
-	r.interceptors.Start(c.ActorSystem(), r.lists.Interceptor)
 }
 
 // handle handles lifecycle messages and commands, and gives the rest to onReport.

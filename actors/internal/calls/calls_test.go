@@ -60,7 +60,7 @@ func newCalls() *Calls {
 		Logger: relay.NewLogger(zerolog.Nop()), Events: relay.New(100, func(any) {}, nil, nil),
 	}}
 	m, a, book, closes := new(mailbox.Mailbox), new(alarm.Alarm[func()]), owners.New(), closing.New(10)
-	t, gate := table.New(table.Config{Common: servers.LimitsOf(cfg, mcpbridge.Limits{})}), servers.NewGate(cfg)
+	t, gate := table.New(servers.LimitsOf(cfg, mcpbridge.Limits{}), table.Tenants{}), servers.NewGate(cfg)
 	with := With{Cfg: cfg, Table: t, Refusal: refusal.New(cfg, t, &gate.Sessions), Owners: book, Member: member.New(cfg, t), Reports: reports.New(cfg), Jobs: jobs.New(cfg, m)}
 	with.Lists = lists.New(lists.With{Cfg: cfg, Table: t, Owners: book})
 	with.Sessions = sessions.New(sessions.With{

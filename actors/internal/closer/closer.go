@@ -46,12 +46,16 @@ func (c *Closer) Close(cmd messages.Command, from *actor.PID) *messages.Failure 
 	}
 	o := closing.Order{ID: cmd.RequestID(), Caller: from, Match: what.match, How: contract.Drain{Now: what.now}}
 	if what.scope == "" {
-		c.DrainAll(c.Begin(o, what.servers))
+		c.DrainAll(c.Begin(o, func(server string) bool { return what.server == "" || server == what.server }))
 		return nil
 	}
 	o.Scopes = []string{what.scope}
 	closes := c.Begin(o, nil)
-	c.drain(closes, what.found(c.Table)...)
+	for _, reg := range c.Table.OfScope(what.scope) {
+		if what.match(reg.Key) {
+			c.drain(closes, reg)
+		}
+	}
 	c.proceed(closes)
 	return nil
 }
@@ -108,7 +112,7 @@ func (c *Closer) listStore(closes *closing.Command) {
 	})
 }
 
-// DrainAll drains the sessions of a close command in steps, and then continues it.
+// DrainAll drains the sessions of a close command in steps, and then proceeds with it.
 func (c *Closer) DrainAll(closes *closing.Command) {
 	c.Jobs.Do(&jobs.Job{Step: func() (more bool) {
 		more = closes.Sessions.Step(func(reg *table.Registration) {
@@ -138,12 +142,10 @@ func (c *Closer) ScopesDrained(closes *closing.Command) {
 	c.proceed(closes)
 }
 
-// drain drains sessions for a close command.
-func (c *Closer) drain(closes *closing.Command, all ...*table.Registration) {
-	for _, reg := range all {
-		if c.Book.Wait(closes, reg) || closes.Replied() {
-			c.Sessions.Drain(reg, closes.How)
-		}
+// drain drains a session for a close command.
+func (c *Closer) drain(closes *closing.Command, reg *table.Registration) {
+	if c.Book.Wait(closes, reg) || closes.Replied() {
+		c.Sessions.Drain(reg, closes.How)
 	}
 }
 

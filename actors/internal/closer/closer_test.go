@@ -51,7 +51,7 @@ func newCloser() *Closer {
 	cfg := &contract.Config{Config: actors.Config{Servers: []mcpbridge.Server{{Name: "s"}}, MaxSessions: 10, MaxDials: 10, Random: rand.Float64}}
 	m, a, book := deaf(), new(alarm.Alarm[func()]), owners.New()
 	with := With{
-		Cfg: cfg, Table: table.New(table.Config{Common: servers.LimitsOf(cfg, mcpbridge.Limits{})}), Book: closing.New(closing.MinLeftovers), Alarm: a, Jobs: jobs.New(cfg, m),
+		Cfg: cfg, Table: table.New(servers.LimitsOf(cfg, mcpbridge.Limits{}), table.Tenants{}), Book: closing.New(closing.MinLeftovers), Alarm: a, Jobs: jobs.New(cfg, m),
 	}
 	with.Member = member.New(cfg, with.Table)
 	gate := servers.NewGate(cfg)

@@ -67,20 +67,15 @@ func (d *Dialing) Wanted(reg *table.Registration) {
 	d.Advance(reg)
 }
 
-// mayQueue reports whether a session may be queued: its backoff is over, and its
-// predecessor is closed.
-func (d *Dialing) mayQueue(reg *table.Registration, now time.Time) bool {
-	return (!now.Before(reg.NotBefore) || reg.MayHaveNewCredentials()) && d.Table.Entry(reg.Key).Predecessor(reg) == nil
-}
-
-// Advance queues a session that wants to dial, if it may be queued now, or sets the
+// Advance queues a session that wants to dial, if its backoff is over and its predecessor is closed, or sets the
 // alarm for the end of its backoff. It is called again when the predecessor is closed.
 func (d *Dialing) Advance(reg *table.Registration) {
 	if !reg.WantsDial || reg.Queued() {
 		return
 	}
 	now := time.Now()
-	if !d.mayQueue(reg, now) {
+	rested := !now.Before(reg.NotBefore) || reg.MayHaveNewCredentials()
+	if first := d.Table.Entry(reg.Key).Predecessor(reg) == nil; !rested || !first {
 		d.Gate.Rest(&reg.Session)
 		if reg.NotBefore.After(now) {
 			reg.Backoff.What = func() { d.Advance(reg) }

@@ -65,7 +65,7 @@ func newDialing(cfg actors.Config) *Dialing {
 	cfg.Logger, cfg.Events = relay.NewLogger(zerolog.Nop()), relay.New(100, func(any) {}, nil, nil)
 	c, m, a, book := &contract.Config{Config: cfg}, new(mailbox.Mailbox), new(alarm.Alarm[func()]), owners.New()
 	with := With{
-		Cfg: c, Table: table.New(table.Config{Common: servers.LimitsOf(c, mcpbridge.Limits{})}), Gate: servers.NewGate(c), Reports: reports.New(c), Alarm: a, Jobs: jobs.New(c, m),
+		Cfg: c, Table: table.New(servers.LimitsOf(c, mcpbridge.Limits{}), table.Tenants{}), Gate: servers.NewGate(c), Reports: reports.New(c), Alarm: a, Jobs: jobs.New(c, m),
 	}
 	with.Sessions = sessions.New(sessions.With{
 		Cfg: c, Mailbox: m, Table: with.Table, Gate: with.Gate, Servers: servers.New(c, with.Table, with.Gate),

@@ -79,16 +79,12 @@ func (d *Dialing) attributeToServer(reg *table.Registration, f *actors.Fault, to
 			}
 		}
 	}
-	reg.Send(&contract.Directive{Cause: f, FailParked: !wait, RetryAt: later(reg.NotBefore, ep.Next)})
-	return true
-}
-
-// later returns the later of two times.
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
+	retryAt := ep.Next
+	if reg.NotBefore.After(retryAt) {
+		retryAt = reg.NotBefore
 	}
-	return b
+	reg.Send(&contract.Directive{Cause: f, FailParked: !wait, RetryAt: retryAt})
+	return true
 }
 
 // decide asks the strategy, and recovers from its panic.

@@ -42,7 +42,7 @@ func TestOneSnapshotIsPutTogetherAtATime(t *testing.T) {
 
 // tableOf returns a table with sessions, of which each third one is ready.
 func tableOf(sessions int) *table.Table {
-	t := table.New(table.Config{})
+	t := table.New(nil, table.Tenants{})
 	t.Servers["s"] = &table.Server{Resolved: &mcpbridge.Limits{MaxInFlight: 1}}
 	place := &admission.Place{Endpoint: new(admission.Endpoint)}
 	for i := range sessions {

@@ -151,16 +151,13 @@ func (f *Interceptors) onPassedOn(msg *passedOn) {
 	f.Calls.Accept(msg.call)
 }
 
-// Unread answers the call of a message that the registry has not read before it stopped. It reports whether it was one.
+// Unread answers the call of a message that the registry has not read before it stopped. It reports whether it had one.
 func (f *Interceptors) Unread(msg any) bool {
-	switch msg := msg.(type) {
-	case *passedOn:
-		f.Cfg.AnswerUnread(msg.call, nil)
-	case *withdrawn, *intercepted:
-	default:
-		return false
+	passed, is := msg.(*passedOn)
+	if is {
+		f.Cfg.AnswerUnread(passed.call, nil)
 	}
-	return true
+	return is
 }
 
 // CancelNamed cancels the operations of an id that run through the interceptors.

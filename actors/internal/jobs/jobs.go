@@ -72,16 +72,13 @@ func (j *Jobs) Panicked(code messages.Code, detail string) (answered bool) {
 	return job.fail(code, detail)
 }
 
-// Unread ends the job of a message that the registry has not read before it stopped. It reports whether it was a message of jobs.
-func (j *Jobs) Unread(msg any, code messages.Code, detail string) bool {
-	switch msg := msg.(type) {
-	case *Job:
-		msg.fail(code, detail)
-	case *returned:
-	default:
-		return false
+// Unread ends the job of a message that the registry has not read before it stopped. It reports whether it had one.
+func (*Jobs) Unread(msg any, code messages.Code, detail string) bool {
+	job, is := msg.(*Job)
+	if is {
+		job.fail(code, detail)
 	}
-	return true
+	return is
 }
 
 // fail answers those who wait for a job, if there are any. The job may be nil.

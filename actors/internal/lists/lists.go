@@ -59,16 +59,13 @@ func (l *Lists) Receive(msg any) bool {
 	return true
 }
 
-// Unread answers a message of an interceptor that the registry had not read when it stopped. It reports whether it was one.
-func (l *Lists) Unread(msg any) bool {
-	switch msg := msg.(type) {
-	case *listAsked:
-		msg.reply <- listAnswer{}
-	case *listFetched:
-	default:
-		return false
+// Unread answers the question of a message that the registry had not read when it stopped. It reports whether it had one.
+func (*Lists) Unread(msg any) bool {
+	asked, is := msg.(*listAsked)
+	if is {
+		asked.reply <- listAnswer{}
 	}
-	return true
+	return is
 }
 
 // onAsked answers a question to the catalogue.

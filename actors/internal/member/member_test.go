@@ -29,7 +29,7 @@ func TestCallsAreForTheMemberThatOwnsTheirKeys(t *testing.T) {
 		{cluster(false), messages.Key{}, false, false},
 		{cluster(true), list, true, false},
 	} {
-		m := New(&contract.Config{}, table.New(table.Config{Common: &mcpbridge.Limits{}}))
+		m := New(&contract.Config{}, table.New(&mcpbridge.Limits{}, table.Tenants{}))
 		m.Join(test.cluster)
 		require.Equal(t, test.owns, m.Owns(key))
 		require.Equal(t, test.mine, m.IsFor(&contract.Call{Key: key, List: test.list}))

@@ -20,20 +20,14 @@ const (
 type Pace[K comparable] struct {
 	alarm  *alarm.Alarm[func()]
 	due    alarm.Entry[func()] // the end of this interval; not set after one in which nothing was done
-	queues map[K]*queue[K]
-	turns  []*queue[K] // those that are not empty, in the order of their turns
-	used   int         // of Burst, in this interval
-}
-
-// queue has the things of a key that wait.
-type queue[K comparable] struct {
-	key  K
-	todo []func()
+	queues map[K][]func()      // what waits
+	turns  []K                 // of the queues, in order
+	used   int                 // of Burst, in this interval
 }
 
 // New returns a pace whose intervals end by an alarm.
 func New[K comparable](by *alarm.Alarm[func()]) *Pace[K] {
-	p := &Pace[K]{alarm: by, queues: map[K]*queue[K]{}}
+	p := &Pace[K]{alarm: by, queues: map[K][]func(){}}
 	p.due.What = p.intervalEnds
 	return p
 }
@@ -44,7 +38,7 @@ func (p *Pace[K]) Keys() int { return len(p.queues) }
 // Waiting returns how many things wait.
 func (p *Pace[K]) Waiting() (n int) {
 	for _, of := range p.queues {
-		n += len(of.todo)
+		n += len(of)
 	}
 	return n
 }
@@ -59,13 +53,10 @@ func (p *Pace[K]) Add(key K, do func()) {
 		do()
 		return
 	}
-	of := p.queues[key]
-	if of == nil {
-		of = &queue[K]{key: key}
-		p.queues[key] = of
-		p.turns = append(p.turns, of)
+	if p.queues[key] == nil {
+		p.turns = append(p.turns, key)
 	}
-	of.todo = append(of.todo, do)
+	p.queues[key] = append(p.queues[key], do)
 }
 
 // intervalEnds does the next things that wait.
@@ -83,15 +74,15 @@ func (p *Pace[K]) intervalEnds() {
 
 // next removes the next thing. There must be one.
 func (p *Pace[K]) next() func() {
-	of := p.turns[0]
-	p.turns[0] = nil
+	key := p.turns[0]
 	p.turns = p.turns[1:]
-	do := of.todo[0]
-	of.todo[0] = nil
-	if of.todo = of.todo[1:]; len(of.todo) > 0 {
-		p.turns = append(p.turns, of)
-	} else {
-		delete(p.queues, of.key)
+	of := p.queues[key]
+	do := of[0]
+	of[0] = nil
+	if len(of) == 1 {
+		delete(p.queues, key)
+		return do
 	}
+	p.queues[key], p.turns = of[1:], append(p.turns, key)
 	return do
 }

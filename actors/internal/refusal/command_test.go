@@ -15,7 +15,7 @@ import (
 // What each command requires: a key or scope that is valid, a server that is configured, a supervisor that does not stop.
 func TestCommandsAreRefused(t *testing.T) {
 	const bad = "a\x00b"
-	r := New(&contract.Config{}, table.New(table.Config{Common: &mcpbridge.Limits{}}), nil)
+	r := New(&contract.Config{}, table.New(&mcpbridge.Limits{}, table.Tenants{}), nil)
 	r.table.Servers["known"] = &table.Server{}
 	key := func(server, scope string) messages.Key { return messages.Key{Server: server, Scope: scope} }
 	for _, test := range []struct {

@@ -21,7 +21,7 @@ func TestAReloadReplacesTheServersThatHaveChanged(t *testing.T) {
 		Servers:     []mcpbridge.Server{{Name: "same", URL: "http://a"}, {Name: "changed", URL: "http://a"}, {Name: "limited", URL: "http://a"}, {Name: "removed", URL: "http://a"}},
 		MaxSessions: 10, MaxInFlight: 5, MaxDials: 1, Random: rand.Float64, Logger: relay.NewLogger(zerolog.Nop()),
 	}}
-	of := table.New(table.Config{})
+	of := table.New(nil, table.Tenants{})
 	s := New(cfg, of, NewGate(cfg))
 	before := of.Servers
 	limited := mcpbridge.Server{Name: "limited", URL: "http://a", Limits: mcpbridge.Limits{MaxInFlight: 7}}

@@ -48,7 +48,7 @@ func follow(reg *table.Registration) *inbox {
 func newSessions() *Sessions {
 	cfg := &contract.Config{Config: actors.Config{Servers: []mcpbridge.Server{{Name: "s"}}, MaxSessions: 10, MaxDials: 10, Random: rand.Float64}}
 	with := With{
-		Cfg: cfg, Mailbox: new(mailbox.Mailbox), Table: table.New(table.Config{Common: servers.LimitsOf(cfg, mcpbridge.Limits{})}), Gate: servers.NewGate(cfg),
+		Cfg: cfg, Mailbox: new(mailbox.Mailbox), Table: table.New(servers.LimitsOf(cfg, mcpbridge.Limits{}), table.Tenants{}), Gate: servers.NewGate(cfg),
 		Owners: owners.New(), Closings: closing.New(10), Alarm: new(alarm.Alarm[func()]),
 	}
 	with.Servers = servers.New(cfg, with.Table, with.Gate)

@@ -225,7 +225,7 @@ func (m *model) place(reg *Registration) []string {
 func TestTableKnowsWhatANaiveModelKnows(t *testing.T) {
 	for seed := range uint64(10) {
 		m := &model{Rand: rand.New(rand.NewPCG(seed, 0)), T: t, generations: map[messages.Key]uint64{}}
-		m.table = New(Config{Tenant: func(key messages.Key) string { return key.Scope }, MaxSessionsPerTenant: 3})
+		m.table = New(nil, Tenants{NameOf: func(key messages.Key) string { return key.Scope }, MaxSessions: 3})
 		for i := range 3 {
 			m.table.Servers[fmt.Sprint("server-", i)] = &Server{Resolved: &mcpbridge.Limits{MaxInFlight: inFlight}}
 		}

@@ -32,21 +32,14 @@ func (t *Table) CountRejected(server string, code messages.Code) {
 	}
 }
 
-// OfKey returns the sessions of a key: those that drain, and the current one.
-func (t *Table) OfKey(key messages.Key) (all []*Registration) {
-	if e := t.entries[key]; e != nil {
-		all = append(all, e.Draining...)
-		if e.Current != nil {
-			all = append(all, e.Current)
-		}
-	}
-	return all
-}
-
-// OfScope returns the sessions of a scope.
+// OfScope returns the sessions of a scope, by server: of each key those that drain, and the current one.
 func (t *Table) OfScope(scope string) (all []*Registration) {
 	for _, server := range t.names {
-		all = append(all, t.OfKey(messages.Key{Server: server, Scope: scope})...)
+		if e := t.entries[messages.Key{Server: server, Scope: scope}]; e != nil {
+			if all = append(all, e.Draining...); e.Current != nil {
+				all = append(all, e.Current)
+			}
+		}
 	}
 	return all
 }

@@ -29,21 +29,14 @@ type Table struct {
 	index
 }
 
-// Config is what a table needs to know.
-type Config struct {
-	Common               *mcpbridge.Limits         // of a server that is not configured
-	Tenant               func(messages.Key) string // the name of the tenant of a key, or ""; nil without tenants
-	MaxSessionsPerTenant int
-}
-
 // rememberedKeys is how many keys without a session have their generation remembered.
 const rememberedKeys = 1 << 16
 
-// New returns a table without servers and sessions.
-func New(cfg Config) *Table {
+// New returns a table without servers and sessions. The limits are those of a server that is not configured.
+func New(common *mcpbridge.Limits, tenants Tenants) *Table {
+	tenants.byName = map[string]*Tenant{}
 	return &Table{
-		Servers: Servers{}, Common: cfg.Common, Calls: Calls{}, Generations: newGenerations(rememberedKeys),
-		Tenants: Tenants{nameOf: cfg.Tenant, maxSessions: cfg.MaxSessionsPerTenant, byName: map[string]*Tenant{}},
+		Servers: Servers{}, Common: common, Tenants: tenants, Calls: Calls{}, Generations: newGenerations(rememberedKeys),
 		entries: map[messages.Key]*Entry{}, byPID: map[string]*Registration{}, index: index{groups: map[string]*group{}},
 	}
 }

@@ -28,17 +28,18 @@ func (of *Tenant) Waiting() int { return of.waiting }
 
 // Tenants are the tenants that have sessions.
 type Tenants struct {
-	nameOf      func(messages.Key) string // nil without tenants
-	maxSessions int                       // of each
-	byName      map[string]*Tenant
+	NameOf      func(messages.Key) string // the tenant of a key, or ""; nil without tenants
+	MaxSessions int                       // of each
+
+	byName map[string]*Tenant
 }
 
 // Of returns the tenant of a key if it has sessions, or nil.
 func (t *Tenants) Of(key messages.Key) *Tenant {
-	if t.nameOf == nil || len(t.byName) == 0 {
+	if t.NameOf == nil || len(t.byName) == 0 {
 		return nil
 	}
-	return t.byName[t.nameOf(key)]
+	return t.byName[t.NameOf(key)]
 }
 
 // All returns the tenants by name, in no order.
@@ -46,17 +47,17 @@ func (t *Tenants) All() iter.Seq2[string, *Tenant] { return maps.All(t.byName) }
 
 // join adds a session to the tenant of its key, and returns that, or nil if it has none.
 func (t *Tenants) join(key messages.Key) *Tenant {
-	if t.nameOf == nil {
+	if t.NameOf == nil {
 		return nil
 	}
-	name := t.nameOf(key)
+	name := t.NameOf(key)
 	if name == "" {
 		return nil
 	}
 	of := t.byName[name]
 	if of == nil {
 		of = &Tenant{name: name}
-		of.SetLimit(t.maxSessions)
+		of.SetLimit(t.MaxSessions)
 		t.byName[name] = of
 	}
 	of.count++

@@ -154,9 +154,9 @@ func TestASessionThatHadABugAsItOpenedIsResumedInPlaceOfTheRecord(t *testing.T) 
 	d, s := &scripted{}, &noSaving{oneRecord{key: messages.Key{Server: "scripted", Scope: "a"}, record: older}}
 	first, second := d.opensResumable(), d.opensResumable()
 	first.id, second.isAttached = "first", true
-	d.dials = []func(context.Context) (mcpbridge.Conn, error){
-		func(context.Context) (mcpbridge.Conn, error) { return first, nil },
-		func(context.Context) (mcpbridge.Conn, error) { return second, nil },
+	d.dials = []func(context.Context) (dial.Conn, error){
+		func(context.Context) (dial.Conn, error) { return first, nil },
+		func(context.Context) (dial.Conn, error) { return second, nil },
 	}
 	inWatchedRegistry(t, func(w *watchedRegistry) {
 		require.Equal(t, messages.CodeInternal, (<-w.callScripted().Reply).(*messages.Failure).Code)

@@ -78,7 +78,8 @@ var imports = []struct{ of, may string }{
 	// What is said.
 	{"messages", "internal/caller"},
 	{"internal/tracecontext", "messages"},
-	{"internal/results", "messages internal/exact internal/guard internal/wellformed"},
+	{"internal/operations", "messages"},
+	{"internal/results", "messages internal/operations internal/exact internal/guard internal/wellformed"},
 	{"internal/tasks", "messages"},
 
 	// The bridge knows nothing of actors, and its contract nothing of the rooms below it.
@@ -87,7 +88,7 @@ var imports = []struct{ of, may string }{
 	{"mcpbridge/internal/redact", "mcpbridge internal/guard internal/visible"},
 	{"mcpbridge/internal/stderr", "messages internal/guard internal/relay"},
 	{"mcpbridge/internal/rpc", "internal/wellformed"},
-	{"mcpbridge/internal/wire", "mcpbridge messages internal/caller internal/guard mcpbridge/internal/redact mcpbridge/internal/rpc"},
+	{"mcpbridge/internal/wire", "mcpbridge messages internal/caller internal/guard internal/operations mcpbridge/internal/redact mcpbridge/internal/rpc"},
 	{"mcpbridge/internal/doubt", "mcpbridge mcpbridge/internal/rpc mcpbridge/internal/wire"},
 	{"mcpbridge/internal/transport", "mcpbridge internal/guard mcpbridge/internal/redact mcpbridge/internal/stderr mcpbridge/internal/wire"},
 	{"mcpbridge/internal/tap", "mcpbridge mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/transport mcpbridge/internal/wire"},
@@ -117,18 +118,18 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/catalogue", "mcpbridge messages internal/results actors/internal/ring"},      // as well
 	{"actors/internal/table", "actors mcpbridge messages internal/nearest internal/protocol actors/internal/admission actors/internal/alarm " +
 		"actors/internal/catalogue actors/internal/contract actors/internal/mailbox"},
-	{"actors/internal/questions", "messages internal/protocol internal/relay actors/internal/contract actors/internal/mailbox actors/internal/ring"},
+	{"actors/internal/questions", "messages internal/operations internal/protocol internal/relay actors/internal/contract actors/internal/mailbox actors/internal/ring"},
 	{"actors/internal/connections", "mcpbridge"},
 	{"actors/internal/owed", "messages internal/tasks actors/internal/contract"},
 	{"actors/internal/subscribers", "mcpbridge messages internal/relay actors/internal/contract"},
-	{"actors/internal/session", "actors mcpbridge messages internal/relay internal/tasks actors/internal/alarm actors/internal/callctx actors/internal/connections actors/internal/contract " +
+	{"actors/internal/session", "actors mcpbridge messages internal/operations internal/relay internal/tasks actors/internal/alarm actors/internal/callctx actors/internal/connections actors/internal/contract " +
 		"actors/internal/mailbox actors/internal/owed actors/internal/questions actors/internal/subscribers"},
 	{"actors/internal/cleanup", "actors mcpbridge actors/internal/alarm actors/internal/contract actors/internal/mailbox"},
 	{"actors/internal/pace", "actors/internal/alarm"},
 	{"actors/internal/inspection", "messages actors/internal/admission actors/internal/contract actors/internal/table"},
 	{"actors/internal/closing", "messages actors/internal/alarm actors/internal/contract actors/internal/ring actors/internal/table"},
 	{"actors/internal/owners", "messages actors/internal/contract actors/internal/ring"},
-	{"actors/internal/reports", "actors mcpbridge messages internal/relay actors/internal/contract actors/internal/table"},
+	{"actors/internal/reports", "actors mcpbridge messages internal/operations internal/relay actors/internal/contract actors/internal/table"},
 	{"actors/internal/refusal", "messages actors/internal/admission actors/internal/contract actors/internal/table"},
 	{"actors/internal/interception", "actors messages internal/caller internal/protocol actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
 		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/ring actors/internal/table"},
@@ -151,7 +152,7 @@ var imports = []struct{ of, may string }{
 	{"supervisor/debug supervisor/health", "messages supervisor internal/visible"},
 	{"supervisor/telemetry", "actors mcpbridge messages supervisor internal/caller internal/tasks internal/tracecontext"},
 	{"internal/clusterapi", "messages internal/caller internal/dispatch internal/door internal/entry internal/freeport internal/guard " +
-		"internal/protocol internal/relay internal/results internal/storelimit internal/tracecontext"}, // the module cluster has the rest
+		"internal/operations internal/protocol internal/relay internal/results internal/storelimit internal/tracecontext"}, // the module cluster has the rest
 	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/caller internal/exact internal/guard internal/nearest internal/relay internal/schemas internal/storelimit internal/tracecontext internal/visible"},
 	{"config", "mcpbridge messages supervisor toolset internal/loopback internal/nearest internal/wellformed"},
 
@@ -163,7 +164,7 @@ var imports = []struct{ of, may string }{
 	{"cmd/mcpactor/internal/inputs", "config resume supervisor toolset internal/nearest cmd/internal/cli cmd/mcpactor/internal/login"},
 	{"cmd/mcpactor/internal/commands", "config mcpbridge messages supervisor toolset internal/loopback internal/nearest internal/schemas " +
 		"cmd/internal/cli cmd/mcpactor/internal/inputs cmd/mcpactor/internal/login"},
-	{"cmd/mcpactor/internal/exec", "config mcpbridge messages supervisor toolset internal/wellformed " +
+	{"cmd/mcpactor/internal/exec", "config mcpbridge messages supervisor toolset internal/operations internal/wellformed " +
 		"cmd/internal/cli cmd/mcpactor/internal/commands cmd/mcpactor/internal/inputs"},
 
 	// Other programs, and what tests them.

@@ -8,6 +8,8 @@
 package clusterapi
 
 import (
+	"iter"
+
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
@@ -18,6 +20,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/entry"
 	"github.com/mcpactor/mcpactor/internal/freeport"
 	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/internal/operations"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/internal/results"
@@ -52,6 +55,9 @@ const NoHandler = protocol.NoHandler
 
 // States returns the states of a session in the order in which a snapshot lists them.
 func States() []messages.State { return protocol.States[:] }
+
+// Operations is [operations.All].
+func Operations() iter.Seq2[messages.Operation, messages.Result] { return operations.All() }
 
 // Future is [protocol.Future].
 type Future = protocol.Future

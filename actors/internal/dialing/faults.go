@@ -27,7 +27,7 @@ func (d *Dialing) Opened(msg *contract.Opened) {
 	reg.WasOpen, reg.Cause, reg.BreakerUntil = true, nil, time.Time{}
 	reg.Bugs, reg.FailedDials = 0, 0
 	reg.Generation, reg.Info = msg.Generation, msg.Info
-	reg.Load().Dials.Add(msg.Dialed)
+	table.AddTo(&reg.Load().Dials, msg.Dialed)
 	d.Table.Remember(reg.Key, msg.Generation)
 	if !reg.Draining {
 		d.Lists.SetState(reg, messages.StateReady)

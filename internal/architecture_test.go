@@ -109,8 +109,8 @@ var imports = []struct{ of, may string }{
 	{"resume/...", "mcpbridge messages resume/... internal/entry"},
 
 	// The actors communicate by messages: a session knows nothing of the registry, which spawns it.
-	{"internal/protocol", "mcpbridge messages internal/caller internal/relay"},
-	{"actors", "mcpbridge messages internal/relay"},
+	{"actors", "mcpbridge messages"},
+	{"internal/protocol", "actors mcpbridge messages internal/caller internal/relay"},
 	{"actors/internal/alarm actors/internal/callctx actors/internal/mailbox actors/internal/ring", ""},
 	{"actors/internal/contract", "actors mcpbridge messages internal/caller internal/dispatch internal/guard internal/protocol internal/relay internal/tasks " +
 		"actors/internal/callctx actors/internal/mailbox actors/internal/ring"},

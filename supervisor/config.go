@@ -23,6 +23,14 @@ import (
 // import of package mcpbridge.
 type Server = mcpbridge.Server
 
+// An interceptor wraps operations. These are aliases, too.
+type (
+	// Interceptor is [actors.Interceptor].
+	Interceptor = actors.Interceptor
+	// Runner is [actors.Runner].
+	Runner = actors.Runner
+)
+
 // Config is the configuration of a supervisor. The zero value of every field but Servers is
 // useful. [Start] copies it.
 type Config struct {
@@ -99,7 +107,7 @@ type Config struct {
 
 	// Interceptors wrap every operation, the first one outermost: to log, measure, change
 	// or refuse it. Defaults to none.
-	Interceptors []actors.Interceptor
+	Interceptors []Interceptor
 
 	// Handler gets the requests of servers: [messages.Elicit], [messages.Sample] and
 	// [messages.ListRoots], as far as Capabilities declares them. A scope or an operation may
@@ -147,7 +155,7 @@ type Config struct {
 	// [Config.WithDefaults] sets, so that another one can wrap it. Later changes of these fields apply
 	// until you set Strategy to a different value. Then they have no effect, even if it is a
 	// DefaultStrategy.
-	Strategy actors.Strategy
+	Strategy Strategy
 	// WrapDialer returns a dialer that wraps the given one, to observe dials or to inject
 	// faults. Defaults to nil: no wrapper.
 	WrapDialer func(mcpbridge.Dialer) mcpbridge.Dialer
@@ -160,7 +168,7 @@ type Config struct {
 	// nothing.
 	Logger zerolog.Logger
 
-	derived actors.Strategy // what WithDefaults has set as Strategy, or nil
+	derived Strategy // what WithDefaults has set as Strategy, or nil
 }
 
 // WithDefaults returns the configuration with the defaults of the fields that are zero.

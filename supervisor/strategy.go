@@ -10,6 +10,19 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
+// A strategy decides about sessions that have failed. These are aliases, so that most programs need no import of package
+// actors.
+type (
+	// Strategy is [actors.Strategy].
+	Strategy = actors.Strategy
+	// Decider is [actors.Decider].
+	Decider = actors.Decider
+	// Directive is [actors.Directive].
+	Directive = actors.Directive
+	// Fault is [actors.Fault].
+	Fault = actors.Fault
+)
+
 // DefaultStrategy is the default of [Config.Strategy]. It decides about the faults of one session, and not whether a server
 // is down. For each session:
 //
@@ -64,7 +77,7 @@ func (s DefaultStrategy) withDefaults() DefaultStrategy {
 }
 
 // Decider returns the decider of one session.
-func (s DefaultStrategy) Decider(messages.Key) actors.Decider {
+func (s DefaultStrategy) Decider(messages.Key) Decider {
 	s = s.withDefaults()
 	for _, d := range []*time.Duration{&s.BackoffBase, &s.BackoffMax, &s.BudgetHalfLife, &s.CoolDown} {
 		*d = max(0, *d)
@@ -81,7 +94,7 @@ type decider struct {
 }
 
 // Decide decides by the class of the fault.
-func (d *decider) Decide(f *actors.Fault, now time.Time) actors.Directive {
+func (d *decider) Decide(f *Fault, now time.Time) Directive {
 	if f.Class == mcpbridge.Expired && !f.Dialing {
 		return d.decideExpired(f, now)
 	}
@@ -89,25 +102,25 @@ func (d *decider) Decide(f *actors.Fault, now time.Time) actors.Directive {
 	asked := min(f.Cause.RetryAfter, maxRetryAfter)
 	switch {
 	case f.Class == mcpbridge.Protocol && f.Cause.Server != mcpbridge.Present:
-		return actors.Directive{GiveUp: true, Delay: d.maxDelay(attempt), Attempt: attempt}
+		return Directive{GiveUp: true, Delay: d.maxDelay(attempt), Attempt: attempt}
 	case f.Class == mcpbridge.Unauthorized, f.Class == mcpbridge.Protocol, f.Class == mcpbridge.Invalid:
-		return actors.Directive{GiveUp: true, Delay: max(d.CoolDown, asked), Attempt: attempt}
+		return Directive{GiveUp: true, Delay: max(d.CoolDown, asked), Attempt: attempt}
 	}
 	jittered := time.Duration(d.random() * float64(d.maxDelay(attempt)))
-	return actors.Directive{Delay: max(jittered, asked), Attempt: attempt}
+	return Directive{Delay: max(jittered, asked), Attempt: attempt}
 }
 
 // decideExpired decides about an MCP session that has expired.
-func (d *decider) decideExpired(f *actors.Fault, now time.Time) actors.Directive {
+func (d *decider) decideExpired(f *Fault, now time.Time) Directive {
 	if f.Lived > shortLife {
 		d.expiries = decaying{}
-		return actors.Directive{Attempt: 1}
+		return Directive{Attempt: 1}
 	}
 	attempt := d.expiries.add(now, d.BudgetHalfLife)
 	if over := attempt - max(0, d.Budget); over > 0 {
-		return actors.Directive{GiveUp: true, Delay: min(doubled(d.BackoffBase, over), d.CoolDown), Attempt: attempt}
+		return Directive{GiveUp: true, Delay: min(doubled(d.BackoffBase, over), d.CoolDown), Attempt: attempt}
 	}
-	return actors.Directive{Attempt: attempt}
+	return Directive{Attempt: attempt}
 }
 
 // maxDelay returns the longest delay of an attempt.

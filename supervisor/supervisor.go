@@ -18,8 +18,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
-	"github.com/mcpactor/mcpactor/actors"
-	"github.com/mcpactor/mcpactor/actors/registry"
+	_ "github.com/mcpactor/mcpactor/actors/registry" // sets protocol.StartRegistry
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/internal/storelimit"
@@ -90,7 +89,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	s.post = relay.NewPost(system, s.events, func(message, reason any, stack []byte) {
 		logger.Error().Type("message", message).Interface("reason", reason).Bytes("stack", stack).Msg("the process of a caller panicked")
 	})
-	pid, free := registry.Start(system, actors.Config{
+	pid, free := protocol.StartRegistry(system, protocol.Config{
 		Name: cfg.Name, Servers: cfg.Servers, Dialer: dialer, Strategy: cfg.Strategy, Logger: s.logger, Events: s.events, Post: s.post,
 		MaxSessions: cfg.MaxSessions, MaxInFlight: cfg.MaxInFlight,
 		MaxWaiting: max(0, cfg.MaxWaiting), MaxWaitingTotal: unbounded(cfg.MaxWaitingTotal), MaxDials: cfg.MaxDials, MaxStarts: cfg.MaxStarts, FailFast: cfg.FailFast, Random: rand.Float64,
@@ -258,10 +257,10 @@ func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*m
 	defer box.Close()
 	ready := make(chan *protocol.Reload, 1)
 	go func() {
-		ready <- registry.NewReload(servers, s.capabilities, func() {
+		ready <- &protocol.Reload{Servers: servers, Classes: protocol.ClassesOf(servers, s.capabilities), Apply: func() {
 			s.bridge.Set(servers)
 			s.noteServers(servers)
-		})
+		}}
 	}()
 	select {
 	case reload := <-ready:

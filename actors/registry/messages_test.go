@@ -13,7 +13,6 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
@@ -49,7 +48,7 @@ func TestMessagesOfAWarmCall(t *testing.T) {
 		stopped := make(chan struct{})
 		system := actor.NewActorSystem()
 		events := relay.New(100, func(any) {}, nil, nil)
-		cfg := actors.Config{
+		cfg := protocol.Config{
 			Servers: []mcpbridge.Server{{Name: "s"}}, Dialer: new(stub), Strategy: patient{},
 			Logger: relay.NewLogger(zerolog.Nop()), Events: events, Post: relay.NewPost(system, events, nil),
 			MaxSessions: 1, MaxInFlight: 64, MaxWaiting: 64, MaxWaitingTotal: 64, MaxDials: 1, MaxStarts: 16, Random: rand.Float64,
@@ -122,7 +121,7 @@ func TestTheRegistryKnowsOfAReplyBeforeTheCallerCanCallAgain(t *testing.T) {
 		caller.again = call
 		call()
 		require.IsType(t, &messages.ToolResult{}, <-caller.box)
-	}, func(cfg *actors.Config) {
+	}, func(cfg *protocol.Config) {
 		cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "one", Limits: limits})
 	})
 }

@@ -69,7 +69,7 @@ func TestFilesNeedEachOtherOneWay(t *testing.T) {
 // the lines above it: so imports point one way.
 var imports = []struct{ of, may string }{
 	// What several rooms share, and what needs nothing of them.
-	{"internal/caller internal/dispatch internal/door internal/freeport internal/guard internal/loopback internal/nearest internal/schedule", ""},
+	{"internal/caller internal/dispatch internal/door internal/freeport internal/guard internal/limits internal/loopback internal/nearest internal/schedule", ""},
 	{"internal/exact internal/schemas internal/visible internal/wellformed", ""},
 	{"internal/mcpserver", "internal/loopback"},
 	{"internal/oauthresource", "internal/loopback internal/visible"},
@@ -84,7 +84,7 @@ var imports = []struct{ of, may string }{
 
 	// The bridge knows nothing of actors, and its contract nothing of the rooms below it.
 	{"mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/identity", ""},
-	{"mcpbridge", "messages internal/guard internal/loopback internal/oauthresource internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/identity"},
+	{"mcpbridge", "messages internal/guard internal/limits internal/loopback internal/oauthresource internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/identity"},
 	{"mcpbridge/internal/redact", "mcpbridge internal/guard internal/visible"},
 	{"mcpbridge/internal/stderr", "messages internal/guard internal/relay"},
 	{"mcpbridge/internal/rpc", "internal/wellformed"},
@@ -95,7 +95,7 @@ var imports = []struct{ of, may string }{
 	{"mcpbridge/internal/outbound", "mcpbridge messages internal/guard mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/redact mcpbridge/internal/rpc " +
 		"mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/memory", "mcpbridge internal/guard mcpbridge/internal/tap mcpbridge/internal/transport"},
-	{"mcpbridge/internal/stdio", "mcpbridge mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/stderr mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
+	{"mcpbridge/internal/stdio", "mcpbridge internal/limits mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/stderr mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/sse", "mcpbridge mcpbridge/internal/outbound mcpbridge/internal/rpc mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/streamable", "mcpbridge internal/tasks mcpbridge/internal/outbound mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/bridgetest", "mcpbridge/internal/rpc"},
@@ -135,7 +135,7 @@ var imports = []struct{ of, may string }{
 		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/ring actors/internal/table"},
 	{"actors/internal/lists", "actors mcpbridge messages actors/internal/catalogue actors/internal/contract actors/internal/interception actors/internal/mailbox " +
 		"actors/internal/owners actors/internal/table"},
-	{"actors/internal/dialing", "actors mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/contract " +
+	{"actors/internal/dialing", "actors mcpbridge messages internal/limits actors/internal/admission actors/internal/alarm actors/internal/contract " +
 		"actors/internal/lists actors/internal/reports actors/internal/table"},
 	{"actors/internal/member", "messages internal/protocol actors/internal/contract actors/internal/table"},
 	{"actors/internal/calls", "mcpbridge messages internal/protocol actors/internal/contract actors/internal/dialing actors/internal/lists actors/internal/member " +
@@ -148,12 +148,12 @@ var imports = []struct{ of, may string }{
 		"actors/internal/admission actors/internal/alarm actors/internal/catalogue actors/internal/contract actors/internal/mailbox " +
 		"actors/internal/calls actors/internal/closer actors/internal/closing actors/internal/dialing actors/internal/inspection actors/internal/interception actors/internal/lists actors/internal/member actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/ring actors/internal/session actors/internal/sessions actors/internal/table"},
 
-	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/caller internal/protocol internal/relay internal/schemas internal/storelimit"},
+	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/caller internal/limits internal/protocol internal/relay internal/schemas internal/storelimit"},
 	{"supervisor/debug supervisor/health", "messages supervisor internal/visible"},
 	{"supervisor/telemetry", "actors mcpbridge messages supervisor internal/caller internal/tasks internal/tracecontext"},
 	{"internal/clusterapi", "messages internal/caller internal/dispatch internal/door internal/entry internal/freeport internal/guard " +
 		"internal/operations internal/protocol internal/relay internal/results internal/storelimit internal/tracecontext"}, // the module cluster has the rest
-	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/caller internal/exact internal/guard internal/nearest internal/relay internal/schemas internal/storelimit internal/tracecontext internal/visible"},
+	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/caller internal/exact internal/guard internal/limits internal/nearest internal/relay internal/schemas internal/storelimit internal/tracecontext internal/visible"},
 	{"config", "mcpbridge messages supervisor toolset internal/loopback internal/nearest internal/wellformed"},
 
 	{"internal/gateway", "mcpbridge messages resume supervisor toolset internal/caller internal/mcpserver internal/results"},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/limits"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -43,17 +44,17 @@ type (
 //     a server that is starting.
 //
 // Its fields are those of [Config] with the same names and defaults. If you wrap it, set the fields of the wrapped value;
-// those of Config do not reach it. [Start] does not validate a wrapped value: a negative duration counts as 0 there.
+// those of Config do not reach it. [Start] does not validate a wrapped value: any negative value is no limit there.
 type DefaultStrategy struct {
 	// BackoffBase is the maximum of the first delay. Defaults to 250 ms. If it is more than BackoffMax, raise that with it.
 	BackoffBase time.Duration
 	// BackoffMax is the maximum of all delays. Defaults to 3 s. It must not be less than BackoffBase.
 	BackoffMax time.Duration
 	// Budget is how many consecutive MCP sessions of a key may expire within seconds of their
-	// opening before the key is given up. Defaults to 3; -1 allows none.
+	// opening before the key is given up. Defaults to 3; with -1 it is never given up for that.
 	Budget int
 	// BudgetHalfLife is the time after which a failure counts half as much. Defaults to 1
-	// minute.
+	// minute; with -1 each counts in full for ever.
 	BudgetHalfLife time.Duration
 	// CoolDown is how long the calls of a key fail after the key was given up. Defaults to 30 s.
 	CoolDown time.Duration
@@ -79,9 +80,7 @@ func (s DefaultStrategy) withDefaults() DefaultStrategy {
 // Decider returns the decider of one session.
 func (s DefaultStrategy) Decider(messages.Key) Decider {
 	s = s.withDefaults()
-	for _, d := range []*time.Duration{&s.BackoffBase, &s.BackoffMax, &s.BudgetHalfLife, &s.CoolDown} {
-		*d = max(0, *d)
-	}
+	s.BackoffBase, s.BackoffMax, s.Budget, s.CoolDown = max(0, s.BackoffBase), limits.Of(s.BackoffMax), limits.Of(s.Budget), limits.Of(s.CoolDown)
 	return &decider{DefaultStrategy: s, random: rand.Float64}
 }
 
@@ -117,7 +116,7 @@ func (d *decider) decideExpired(f *Fault, now time.Time) Directive {
 		return Directive{Attempt: 1}
 	}
 	attempt := d.expiries.add(now, d.BudgetHalfLife)
-	if over := attempt - max(0, d.Budget); over > 0 {
+	if over := attempt - d.Budget; over > 0 {
 		return Directive{GiveUp: true, Delay: min(doubled(d.BackoffBase, over), d.CoolDown), Attempt: attempt}
 	}
 	return Directive{Attempt: attempt}

@@ -111,8 +111,8 @@ func TestZeroFieldsMeanTheirDefaults(t *testing.T) {
 	require.EqualValues(t, -1, c.IdleTimeout)
 	want := DefaultStrategy{BackoffBase: 250 * time.Millisecond, BackoffMax: 3 * time.Second, Budget: -1, BudgetHalfLife: time.Minute, CoolDown: 30 * time.Second}
 	require.Equal(t, want, c.Strategy)
-	require.Equal(t, want, DefaultStrategy{Budget: -1}.Decider(messages.Key{}).(*decider).DefaultStrategy)
-	require.True(t, want.Decider(messages.Key{}).Decide(expired(time.Second), time.Now()).GiveUp, "there is no budget")
+	after, _ := givesUp(want)
+	require.Equal(t, 30, after, "there is no limit")
 }
 
 // givesUp returns how many faults a strategy takes until it gives up, and for how long it does so at most.
@@ -158,17 +158,17 @@ func TestFieldsOfTheStrategyHoldWhenTheyAreSet(t *testing.T) {
 	cfg.Strategy = wrapping{Strategy: s}
 	check(cfg, 7, time.Minute)
 
-	wrong := DefaultStrategy{BackoffBase: time.Minute, Budget: -2, CoolDown: -1}
+	wrong := DefaultStrategy{BackoffBase: time.Minute, Budget: -2, CoolDown: -2}
 	for _, cfg.Strategy = range []Strategy{wrong, &wrong} {
 		err := cfg.WithDefaults().validate()
 		require.ErrorContains(t, err, "strategy.backoffMax: 3s is less than backoffBase, 1m0s")
-		require.ErrorContains(t, err, "strategy.budget: is -2, which is less than -1")
-		require.ErrorContains(t, err, "strategy.coolDown: -1ns is negative")
+		require.ErrorContains(t, err, "strategy.budget: -2 is negative")
+		require.ErrorContains(t, err, "strategy.coolDown: -2ns is negative")
 	}
 	cfg.Strategy = (*DefaultStrategy)(nil)
 	require.ErrorContains(t, cfg.WithDefaults().validate(), "strategy: is a nil pointer")
 
-	d := DefaultStrategy{BackoffBase: -1, BackoffMax: -1, Budget: -1, BudgetHalfLife: -1, CoolDown: -1}.Decider(messages.Key{})
-	require.Equal(t, Directive{GiveUp: true, Attempt: 1}, d.Decide(expired(time.Second), time.Now()))
+	d := DefaultStrategy{BackoffBase: -2, BackoffMax: -2, Budget: -2, BudgetHalfLife: -2, CoolDown: -2}.Decider(messages.Key{})
+	require.Equal(t, Directive{Attempt: 1}, d.Decide(expired(time.Second), time.Now()))
 	require.Equal(t, Directive{GiveUp: true, Attempt: 1}, d.Decide(fault(mcpbridge.Protocol, true), time.Now()))
 }

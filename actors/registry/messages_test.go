@@ -110,7 +110,6 @@ func (*repeating) Prompt() {}
 
 // A caller that makes one call after the other is never busy because of its own last call.
 func TestTheRegistryKnowsOfAReplyBeforeTheCallerCanCallAgain(t *testing.T) {
-	limits := mcpbridge.Limits{MaxInFlight: 1, MaxWaiting: -1}
 	inWatchedRegistry(t, func(w *watchedRegistry) {
 		caller := &repeating{box: make(box, 1)}
 		self, _ := w.system.ProcessRegistry.Add(caller, w.system.ProcessRegistry.NextId())
@@ -122,6 +121,7 @@ func TestTheRegistryKnowsOfAReplyBeforeTheCallerCanCallAgain(t *testing.T) {
 		call()
 		require.IsType(t, &messages.ToolResult{}, <-caller.box)
 	}, func(cfg *protocol.Config) {
-		cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "one", Limits: limits})
+		cfg.MaxInFlight, cfg.MaxWaiting = 1, 0
+		cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "one"})
 	})
 }

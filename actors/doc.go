@@ -4,8 +4,8 @@
 // Package registry has the registry, which spawns the sessions of internal/session. This package has
 // what user code implements: a [Strategy], which decides about sessions that have failed, and an
 // [Interceptor], which wraps every operation. Both are fields of the configuration in package
-// supervisor, which starts the registry. What the supervisor and a cluster send to a registry beside
-// commands is in internal/protocol.
+// supervisor, which has aliases for them, and starts the registry. The configuration of a registry, and what the supervisor
+// and a cluster send to it beside commands, are in internal/protocol.
 //
 // # The actors
 //

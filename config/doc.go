@@ -71,7 +71,7 @@
 //	    maxStarts, idleTimeout, connectTimeout, callTimeout, drainTimeout, closeTimeout, handlerTimeout,
 //	    backoffBase, backoffMax, budget, budgetHalfLife, coolDown, failFast, leaveOpen
 //
-// Durations are strings such as "1m30s". An idleTimeout of "-1ns" is no limit. Three
+// Durations are strings such as "1m30s". A limit of -1, or "-1ns", is none. Three
 // fields have no counterpart there:
 //
 //	store: the path of a file that remembers sessions

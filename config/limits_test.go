@@ -39,8 +39,8 @@ mcpServers:
 
 func TestWrongLimitsAreNamedWithTheirLine(t *testing.T) {
 	for limits, want := range map[string]string{
-		"{\n\"maxDials\": 2,\n\"maxSessions\": -1}": `line 3: mcpServers.a.limits.maxSessions: is -1, which is less than 0`,
-		"{\n\"idleTimeout\": \"-5s\"}":              `line 2: mcpServers.a.limits.idleTimeout: -5s is negative: use -1ns for no timeout`,
+		"{\n\"maxDials\": 2,\n\"maxSessions\": -2}": `line 3: mcpServers.a.limits.maxSessions: -2 is negative: -1 is no limit`,
+		"{\n\"idleTimeout\": \"-5s\"}":              `line 2: mcpServers.a.limits.idleTimeout: -5s is negative: -1ns is no limit`,
 		"{\n\"callTimeout\": 5}":                    `line 2: mcpServers.a.limits.callTimeout: want a duration such as "30s"`,
 		"{\n\"maxSession\": 5}":                     `line 2: mcpServers.a.limits.maxSession: is not a field: did you mean "maxSessions"?`,
 		"{\n\"keepAlive\": \"5s\"}":                 `line 2: mcpServers.a.limits.keepAlive: is not a field; the fields are callTimeout`,

@@ -67,7 +67,7 @@ func TestFilesNeedEachOtherOneWay(t *testing.T) {
 // the lines above it: so imports point one way.
 var imports = []struct{ of, may string }{
 	// What several rooms share, and what needs nothing of them.
-	{"internal/caller internal/dispatch internal/door internal/freeport internal/guard internal/loopback internal/nearest internal/schedule", ""},
+	{"internal/caller internal/dispatch internal/door internal/freeport internal/guard internal/limits internal/loopback internal/nearest internal/schedule", ""},
 	{"internal/exact internal/schemas internal/visible internal/wellformed", ""},
 	{"internal/mcpserver", "internal/loopback"},
 	{"internal/oauthresource", "internal/loopback internal/visible"},
@@ -76,7 +76,8 @@ var imports = []struct{ of, may string }{
 	// What is said.
 	{"messages", "internal/caller"},
 	{"internal/tracecontext", "messages"},
-	{"internal/results", "messages internal/exact internal/guard internal/wellformed"},
+	{"internal/operations", "messages"},
+	{"internal/results", "messages internal/operations internal/exact internal/guard internal/wellformed"},
 	{"internal/recordkey internal/tasks", "messages"},
 
 	// The bridge knows nothing of actors, and its contract nothing of the rooms below it.
@@ -95,7 +96,7 @@ var imports = []struct{ of, may string }{
 	{"mcpbridge/internal/outbound", "mcpbridge messages internal/guard mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/redact mcpbridge/internal/rpc " +
 		"mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/memory", "mcpbridge internal/guard mcpbridge/internal/tap mcpbridge/internal/transport"},
-	{"mcpbridge/internal/stdio", "mcpbridge mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/stderr mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
+	{"mcpbridge/internal/stdio", "mcpbridge internal/limits mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/stderr mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/sse", "mcpbridge mcpbridge/internal/outbound mcpbridge/internal/rpc mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/streamable", "mcpbridge internal/dial internal/tasks mcpbridge/internal/outbound mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/bridgetest", "mcpbridge/internal/rpc"},
@@ -131,7 +132,7 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/inspection", "messages actors/internal/admission actors/internal/contract actors/internal/table"},
 	{"actors/internal/closing", "messages actors/internal/alarm actors/internal/contract actors/internal/ring actors/internal/table"},
 	{"actors/internal/owners", "messages actors/internal/contract actors/internal/ring"},
-	{"actors/internal/reports", "actors mcpbridge messages internal/relay actors/internal/contract actors/internal/table"},
+	{"actors/internal/reports", "actors mcpbridge messages internal/operations internal/relay actors/internal/contract actors/internal/table"},
 	{"actors/internal/refusal", "messages actors/internal/admission actors/internal/contract actors/internal/table"},
 	{"actors/internal/interception", "actors messages internal/caller internal/protocol actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
 		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/ring actors/internal/table"},
@@ -167,7 +168,7 @@ var imports = []struct{ of, may string }{
 	{"cmd/mcpactor/internal/inputs", "config resume supervisor toolset internal/nearest cmd/internal/cli cmd/mcpactor/internal/login"},
 	{"cmd/mcpactor/internal/commands", "config mcpbridge messages supervisor toolset internal/loopback internal/nearest internal/schemas " +
 		"cmd/internal/cli cmd/mcpactor/internal/inputs cmd/mcpactor/internal/login"},
-	{"cmd/mcpactor/internal/exec", "config mcpbridge messages supervisor toolset internal/wellformed " +
+	{"cmd/mcpactor/internal/exec", "config mcpbridge messages supervisor toolset internal/operations internal/wellformed " +
 		"cmd/internal/cli cmd/mcpactor/internal/commands cmd/mcpactor/internal/inputs"},
 
 	// Other programs, and what tests them.

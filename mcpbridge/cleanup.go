@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/mcpactor/mcpactor/internal/limits"
 )
 
 // SessionMark stands for the name of the session in the arguments of a [Server] with a [Cleanup], and in those of the Cleanup.
@@ -33,7 +35,7 @@ type Cleanup struct {
 	Command string
 	// Args are the arguments of Command. One of them contains [SessionMark].
 	Args []string
-	// Timeout is how long Command may run, all tries together. It is killed then, and has failed. Defaults to 10 seconds.
+	// Timeout is how long Command may run, all tries together. It is killed then, and has failed. Defaults to 10 seconds; -1 is no limit.
 	Timeout time.Duration
 	// Records is a directory for the names of the sessions that are open, which only the user of this process may access. It
 	// is made if it does not exist. Defaults to a directory below [os.UserCacheDir].
@@ -52,14 +54,13 @@ func (c *Cleanup) validate(command string, args []string) error {
 		return errors.New("cleanup.command: is empty")
 	case command == "":
 		return errors.New("cleanup: is for servers with a command")
-	case c.Timeout < 0:
-		return fmt.Errorf("cleanup.timeout: %v is negative", c.Timeout)
-	case c.Timeout > maxTimeout:
-		return fmt.Errorf("cleanup.timeout: %v is more than %v", c.Timeout, maxTimeout)
 	case !marked(c.Args):
 		return fmt.Errorf("cleanup.args: none has %s, so that the command would not know what to end", SessionMark)
 	case !marked(args):
 		return fmt.Errorf("args: none has %s, by which the cleanup finds what to end", SessionMark)
+	}
+	if err := limits.Check("cleanup.timeout", c.Timeout); err != nil {
+		return err
 	}
 	if err := checkProcess(c.Command, c.Records, c.Args, nil); err != nil {
 		return fmt.Errorf("cleanup.%w", err)

@@ -21,13 +21,13 @@ func TestLimitsAreNoDifferenceBetweenServers(t *testing.T) {
 
 func TestWrongLimitIsNamed(t *testing.T) {
 	require.NoError(t, mcpbridge.Limits{}.Validate())
-	require.NoError(t, mcpbridge.Limits{MaxWaiting: -1, IdleTimeout: -1}.Validate())
+	require.NoError(t, mcpbridge.Limits{MaxWaiting: -1, IdleTimeout: -1, CallTimeout: -1}.Validate())
 	for want, l := range map[string]mcpbridge.Limits{
-		"maxInFlight: is -1, which is less than 0": {MaxInFlight: -1},
-		"drainTimeout: -1ns is negative":           {DrainTimeout: -1},
+		"maxInFlight: -2 is negative: -1 is no limit":      {MaxInFlight: -2},
+		"drainTimeout: -2ns is negative: -1ns is no limit": {DrainTimeout: -2},
 	} {
 		require.EqualError(t, l.Validate(), want)
 	}
-	server := mcpbridge.Server{Name: "s", Command: "x", Limits: mcpbridge.Limits{MaxDials: -1}}
-	require.EqualError(t, server.Validate(), "limits.maxDials: is -1, which is less than 0")
+	server := mcpbridge.Server{Name: "s", Command: "x", Limits: mcpbridge.Limits{MaxDials: -2}}
+	require.EqualError(t, server.Validate(), "limits.maxDials: -2 is negative: -1 is no limit")
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/limits"
 	"github.com/mcpactor/mcpactor/internal/loopback"
 	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/messages"
@@ -139,7 +140,7 @@ type Server struct {
 	Setup []*mcp.CallToolParams
 	// KeepAlive is how often an idle session is pinged. A session that misses
 	// a ping counts as lost. A server that speaks protocol 2026-07-28, which has no ping, is
-	// sent server/discover instead. Defaults to 0: never.
+	// sent server/discover instead. Defaults to never, as -1 does.
 	KeepAlive time.Duration
 	// Limits are bounds and timeouts of this server. They take the place of those of the
 	// supervisor. Defaults to none.
@@ -252,10 +253,9 @@ func (s *Server) Validate() error {
 		return fmt.Errorf("transport: %q is none of \"%s\"", s.Transport, strings.Join(names, "\" and \""))
 	case s.MaxResult < -1:
 		return fmt.Errorf("maxResult: %d is negative: -1 is no limit", s.MaxResult)
-	case s.KeepAlive < 0:
-		return fmt.Errorf("keepAlive: %v is negative", s.KeepAlive)
-	case s.KeepAlive > maxTimeout:
-		return fmt.Errorf("keepAlive: %v is more than %v: 0 is never", s.KeepAlive, maxTimeout)
+	}
+	if err := limits.Check("keepAlive", s.KeepAlive); err != nil {
+		return err
 	}
 	if err := checkCustom(s.CustomMethods, s.CustomNotifications); err != nil {
 		return err

@@ -32,9 +32,6 @@ type Stamp struct {
 // GetStamp returns the stamp itself.
 func (s Stamp) GetStamp() Stamp { return s }
 
-// SetStamp replaces the stamp.
-func (s *Stamp) SetStamp(stamp Stamp) { *s = stamp }
-
 // IgnoreDeadLetterLogging keeps events for an actor that has stopped out of Proto.Actor's
 // dead letter log.
 func (Stamp) IgnoreDeadLetterLogging() {}
@@ -192,8 +189,6 @@ type CatalogueChanged struct {
 // dropped, and counted in [Counters].
 type Notification interface {
 	Event
-	// SetStamp sets the stamp before the notification is sent.
-	SetStamp(Stamp)
 	notification()
 }
 

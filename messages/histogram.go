@@ -1,9 +1,6 @@
 package messages
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // histogramBounds are the upper bounds of the buckets of a [Histogram].
 var histogramBounds = [...]time.Duration{
@@ -24,14 +21,6 @@ type Histogram struct {
 	Counts [len(histogramBounds) + 1]uint64 `json:"counts"`
 	// Sum is the sum of all durations.
 	Sum time.Duration `json:"sum"`
-}
-
-// Add counts a duration. A negative one counts as 0.
-func (h *Histogram) Add(d time.Duration) {
-	d = max(0, d)
-	i, _ := slices.BinarySearch(histogramBounds[:], d)
-	h.Counts[i]++
-	h.Sum += d
 }
 
 // Bound returns the longest duration that Counts[i] counts. ok is false for the last one, which

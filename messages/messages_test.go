@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -149,22 +148,4 @@ func TestOperationsNameWhatIsMissing(t *testing.T) {
 	} {
 		require.NoError(t, op.Validate(), op.Method())
 	}
-}
-
-func TestAHistogramCountsDurationsByTheirLength(t *testing.T) {
-	var h Histogram
-	for _, d := range []time.Duration{-time.Second, 0, 100 * time.Microsecond, 100*time.Microsecond + 1, 500 * time.Second, 501 * time.Second} {
-		h.Add(d)
-	}
-	last := len(histogramBounds)
-	require.Equal(t, [3]uint64{3, 1, 0}, [3]uint64(h.Counts[:3]))
-	require.Equal(t, [2]uint64{1, 1}, [2]uint64(h.Counts[last-1:]))
-	require.EqualValues(t, 6, h.Count())
-	require.Equal(t, 1001*time.Second+200*time.Microsecond+1, h.Sum)
-	require.True(t, slices.IsSorted(histogramBounds[:]))
-	bound, ok := h.Bound(last - 1)
-	require.True(t, ok)
-	require.Equal(t, 500*time.Second, bound)
-	_, ok = h.Bound(last)
-	require.False(t, ok, "the last one has no bound")
 }

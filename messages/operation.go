@@ -3,7 +3,6 @@ package messages
 import (
 	"errors"
 	"fmt"
-	"iter"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -12,42 +11,8 @@ import (
 // comment names, or with a [Failure]. Their parameters are those of the SDK. They are
 // read-only once sent, and copied for each attempt.
 //
-// A new operation needs its type, the type of its result, and a row in the table below: the batch
+// A new operation needs its type, the type of its result, and a row in internal/operations: the batch
 // runner, the cluster and the decoding of results learn the names and the fields from these.
-
-// operations has a row for each operation, with its result.
-var operations = []struct {
-	op     Operation
-	result Result
-}{
-	{new(CallTool), new(ToolResult)},
-	{new(ListTools), new(ToolList)},
-	{new(ListResources), new(ResourceList)},
-	{new(ListResourceTemplates), new(ResourceTemplateList)},
-	{new(ReadResource), new(ResourceContents)},
-	{new(ListPrompts), new(PromptList)},
-	{new(GetPrompt), new(Prompt)},
-	{new(Complete), new(Completion)},
-	{new(Subscribe), new(Ack)},
-	{new(Unsubscribe), new(Ack)},
-	{new(SetLogLevel), new(Ack)},
-	{new(SetRoots), new(Ack)},
-	{new(Ping), new(Ack)},
-	{new(Open), new(SessionInfo)},
-	{new(Custom), new(CustomResult)},
-}
-
-// Operations yields all operations, each with its result. Both are empty and read-only: they stand
-// for their types.
-func Operations() iter.Seq2[Operation, Result] {
-	return func(yield func(Operation, Result) bool) {
-		for _, row := range operations {
-			if !yield(row.op, row.result) {
-				return
-			}
-		}
-	}
-}
 
 // idempotent is embedded in operations of which a second run has no further effect, see
 // [Operation.Idempotent].

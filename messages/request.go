@@ -53,11 +53,6 @@ type OperationRef struct {
 	Target string `json:"target,omitempty"`
 }
 
-// RefTo returns the name of an operation.
-func RefTo(op Operation) OperationRef {
-	return OperationRef{ID: op.RequestID(), Method: op.Method(), Target: TargetOf(op)}
-}
-
 // GetOrigin returns the origin itself.
 func (o *Origin) GetOrigin() *Origin { return o }
 

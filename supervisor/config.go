@@ -3,7 +3,6 @@ package supervisor
 import (
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/internal/dial"
+	"github.com/mcpactor/mcpactor/internal/limits"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -24,8 +24,17 @@ import (
 // import of package mcpbridge.
 type Server = mcpbridge.Server
 
+// An interceptor wraps operations. These are aliases, too.
+type (
+	// Interceptor is [actors.Interceptor].
+	Interceptor = actors.Interceptor
+	// Runner is [actors.Runner].
+	Runner = actors.Runner
+)
+
 // Config is the configuration of a supervisor. The zero value of every field but Servers is
-// useful. [Start] copies it.
+// useful. In numbers and durations that are limits, 0 is the default, -1 is no limit, and any other negative value is
+// invalid. [Start] copies it.
 type Config struct {
 	// Servers are the MCP servers, with distinct names. There must be at least one.
 	Servers []Server
@@ -57,12 +66,12 @@ type Config struct {
 	// Defaults to 64.
 	MaxInFlight int
 	// MaxWaiting is how many calls of one session may wait. Further calls fail with busy.
-	// Defaults to 1024; with -1, calls fail with busy while MaxInFlight calls run.
+	// Defaults to 1024.
 	MaxWaiting int
 	// MaxWaitingTotal is how many calls may wait, over all sessions. It bounds the memory
 	// that callers of very many keys can use: a waiting call takes about a kilobyte, and the
 	// first one of a key several. Further calls fail with busy, unless their session is open
-	// and can run them at once. Defaults to 131072; -1 sets no bound.
+	// and can run them at once. Defaults to 131072.
 	MaxWaitingTotal int
 	// MaxDials is how many sessions of one server dial at once. Lower it for a server that
 	// opens sessions slowly. Defaults to 16.
@@ -84,7 +93,7 @@ type Config struct {
 	FailFast bool
 
 	// IdleTimeout is the time without calls after which a session is closed. Defaults to 30
-	// minutes; with -1 only the cap closes sessions.
+	// minutes.
 	IdleTimeout time.Duration
 	// ConnectTimeout bounds one dial, from the start of its process or its first request.
 	// Defaults to 30 s.
@@ -100,7 +109,7 @@ type Config struct {
 
 	// Interceptors wrap every operation, the first one outermost: to log, measure, change
 	// or refuse it. Defaults to none.
-	Interceptors []actors.Interceptor
+	Interceptors []Interceptor
 
 	// Handler gets the requests of servers: [messages.Elicit], [messages.Sample] and
 	// [messages.ListRoots], as far as Capabilities declares them. A scope or an operation may
@@ -137,7 +146,7 @@ type Config struct {
 	BackoffBase time.Duration
 	// BackoffMax defaults to 3 s. It must not be less than BackoffBase.
 	BackoffMax time.Duration
-	// Budget defaults to 3; -1 allows none.
+	// Budget defaults to 3.
 	Budget int
 	// BudgetHalfLife defaults to 1 minute.
 	BudgetHalfLife time.Duration
@@ -148,7 +157,7 @@ type Config struct {
 	// [Config.WithDefaults] sets, so that another one can wrap it. Later changes of these fields apply
 	// until you set Strategy to a different value. Then they have no effect, even if it is a
 	// DefaultStrategy.
-	Strategy actors.Strategy
+	Strategy Strategy
 	// Logger writes the log, in a goroutine of its own, so that a slow writer or hook delays
 	// nothing else. While thousands of lines are queued, further lines are dropped and counted
 	// ([messages.Counters.LinesDropped]). If more than 100 lines come within 10 s that differ
@@ -158,7 +167,7 @@ type Config struct {
 	// nothing.
 	Logger zerolog.Logger
 
-	derived actors.Strategy // what WithDefaults has set as Strategy, or nil
+	derived Strategy // what WithDefaults has set as Strategy, or nil
 
 	seam dial.Seam // what the supervisor dials with, in tests and in a cluster
 }
@@ -206,15 +215,8 @@ func setDefault[T int | time.Duration](field *T, value T) {
 	}
 }
 
-const (
-	// maxName is the longest name, in bytes.
-	maxName = 128
-	// maxCount is the largest number that is accepted: sums of such numbers do not
-	// overflow.
-	maxCount = 1 << 24
-	// maxDuration is the longest duration that is accepted, for the same reason.
-	maxDuration = 10 * 365 * 24 * time.Hour
-)
+// maxName is the longest name, in bytes.
+const maxName = 128
 
 // validate returns an error for each field that is invalid. It must be called after
 // WithDefaults.
@@ -229,51 +231,25 @@ func (c Config) validate() error {
 	case strings.ContainsFunc(c.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
 		wrong("name: has a character that is not printable")
 	}
-	for _, f := range []struct {
-		name  string
-		value int
-		least int
-		most  int
-	}{
-		{"maxSessions", c.MaxSessions, 1, maxCount},
-		{"maxSessionsPerTenant", c.MaxSessionsPerTenant, 0, maxCount},
-		{"maxInFlight", c.MaxInFlight, 1, maxCount},
-		{"maxWaiting", c.MaxWaiting, -1, maxCount},
-		{"maxWaitingTotal", c.MaxWaitingTotal, -1, math.MaxInt},
-		{"maxDials", c.MaxDials, 1, maxCount},
-		{"maxStarts", c.MaxStarts, 1, maxCount},
-	} {
-		switch {
-		case f.value < f.least:
-			wrong("%s: is %d, which is less than %d", f.name, f.value, f.least)
-		case f.value > f.most:
-			wrong("%s: is %d, which is more than %d", f.name, f.value, f.most)
-		}
-	}
-	for _, f := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"idleTimeout", max(0, c.IdleTimeout)}, // less than 0 is looked at below
-		{"connectTimeout", c.ConnectTimeout},
-		{"callTimeout", c.CallTimeout},
-		{"drainTimeout", c.DrainTimeout},
-		{"closeTimeout", c.CloseTimeout},
-		{"handlerTimeout", c.HandlerTimeout},
-	} {
-		checkDuration(wrong, f.name, f.value)
-	}
-	c.defaultStrategy().check(wrong, "")
+	errs = append(errs,
+		limits.Check("maxSessions", c.MaxSessions), limits.Check("maxSessionsPerTenant", c.MaxSessionsPerTenant),
+		limits.Check("maxInFlight", c.MaxInFlight), limits.Check("maxWaiting", c.MaxWaiting),
+		limits.Check("maxWaitingTotal", c.MaxWaitingTotal), limits.Check("maxDials", c.MaxDials), limits.Check("maxStarts", c.MaxStarts),
+		limits.Check("idleTimeout", c.IdleTimeout), limits.Check("connectTimeout", c.ConnectTimeout),
+		limits.Check("callTimeout", c.CallTimeout), limits.Check("drainTimeout", c.DrainTimeout),
+		limits.Check("closeTimeout", c.CloseTimeout), limits.Check("handlerTimeout", c.HandlerTimeout),
+		c.defaultStrategy().check(""),
+	)
 	switch s := c.Strategy.(type) {
 	case DefaultStrategy:
 		if c.Strategy != c.derived {
-			s.withDefaults().check(wrong, "strategy.")
+			errs = append(errs, s.withDefaults().check("strategy."))
 		}
 	case *DefaultStrategy:
 		if s == nil {
 			wrong("strategy: is a nil pointer")
 		} else {
-			s.withDefaults().check(wrong, "strategy.")
+			errs = append(errs, s.withDefaults().check("strategy."))
 		}
 	}
 	for i, f := range c.Interceptors {
@@ -287,34 +263,23 @@ func (c Config) validate() error {
 	if c.LeaveOpen && c.Store == nil {
 		wrong("leaveOpen: needs a store, without which the sessions cannot be found again")
 	}
-	if c.IdleTimeout < -1 {
-		wrong("idleTimeout: %v is negative: use -1ns for no timeout", c.IdleTimeout)
-	}
 	return errors.Join(errs...)
 }
 
-// checkDuration reports a duration that is invalid.
-func checkDuration(wrong func(format string, args ...any), name string, value time.Duration) {
+// check returns an error that names each field that is invalid, with a prefix, or nil.
+func (s DefaultStrategy) check(prefix string) error {
+	errs := []error{
+		limits.Check(prefix+"backoffBase", s.BackoffBase), limits.Check(prefix+"backoffMax", s.BackoffMax),
+		limits.Check(prefix+"budget", s.Budget), limits.Check(prefix+"budgetHalfLife", s.BudgetHalfLife),
+		limits.Check(prefix+"coolDown", s.CoolDown),
+	}
 	switch {
-	case value < 0:
-		wrong("%s: %v is negative", name, value)
-	case value > maxDuration:
-		wrong("%s: %v is more than %v, which is ten years", name, value, maxDuration)
+	case s.BackoffBase == -1:
+		errs = append(errs, fmt.Errorf("%sbackoffBase: is negative", prefix))
+	case limits.Of(s.BackoffMax) < s.BackoffBase:
+		errs = append(errs, fmt.Errorf("%sbackoffMax: %v is less than backoffBase, %v", prefix, s.BackoffMax, s.BackoffBase))
 	}
-}
-
-// check reports each field that is invalid.
-func (s DefaultStrategy) check(wrong func(format string, args ...any), of string) {
-	checkDuration(wrong, of+"backoffBase", s.BackoffBase)
-	checkDuration(wrong, of+"backoffMax", s.BackoffMax)
-	checkDuration(wrong, of+"budgetHalfLife", s.BudgetHalfLife)
-	checkDuration(wrong, of+"coolDown", s.CoolDown)
-	if s.Budget < -1 {
-		wrong("%sbudget: is %d, which is less than -1", of, s.Budget)
-	}
-	if s.BackoffMax < s.BackoffBase {
-		wrong("%sbackoffMax: %v is less than backoffBase, %v", of, s.BackoffMax, s.BackoffBase)
-	}
+	return errors.Join(errs...)
 }
 
 // validateServers returns an error for each server that is invalid.

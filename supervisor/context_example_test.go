@@ -13,7 +13,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -23,8 +22,8 @@ import (
 type requestID struct{}
 
 // audit reports who has called which tool.
-func audit(report func(request, run any, tool string)) actors.Interceptor {
-	return func(next actors.Runner) actors.Runner {
+func audit(report func(request, run any, tool string)) supervisor.Interceptor {
+	return func(next supervisor.Runner) supervisor.Runner {
 		return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
 			run, _ := messages.AttributesOf(ctx).Get("run")
 			report(ctx.Value(requestID{}), run, messages.TargetOf(op))
@@ -37,7 +36,7 @@ func audit(report func(request, run any, tool string)) actors.Interceptor {
 func ExampleClient_context() {
 	sup, err := supervisor.Start(newSystem(), supervisor.Config{
 		Servers:      []mcpbridge.Server{{Name: "greeter", InMemory: newGreeter()}},
-		Interceptors: []actors.Interceptor{audit(func(request, run any, tool string) { fmt.Println(request, run, tool) })},
+		Interceptors: []supervisor.Interceptor{audit(func(request, run any, tool string) { fmt.Println(request, run, tool) })},
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -9,15 +9,14 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
 // timed reports how long each operation takes, including its replay.
-func timed(report func(method string, took time.Duration, err error)) actors.Interceptor {
-	return func(next actors.Runner) actors.Runner {
+func timed(report func(method string, took time.Duration, err error)) supervisor.Interceptor {
+	return func(next supervisor.Runner) supervisor.Runner {
 		return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
 			began := time.Now()
 			result, err := next(ctx, op)
@@ -28,8 +27,8 @@ func timed(report func(method string, took time.Duration, err error)) actors.Int
 }
 
 // readOnly refuses the tools that have a name in a list.
-func readOnly(writing ...string) actors.Interceptor {
-	return func(next actors.Runner) actors.Runner {
+func readOnly(writing ...string) supervisor.Interceptor {
+	return func(next supervisor.Runner) supervisor.Runner {
 		return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
 			if call, ok := op.(*messages.CallTool); ok {
 				for _, name := range writing {
@@ -49,7 +48,7 @@ func ExampleConfig_interceptors() {
 	count := func(method string, _ time.Duration, err error) { fmt.Println(method, "ok:", err == nil) }
 	sup, err := supervisor.Start(system, supervisor.Config{
 		Servers:      []mcpbridge.Server{{Name: "greeter", InMemory: newGreeter()}},
-		Interceptors: []actors.Interceptor{timed(count), readOnly("delete")},
+		Interceptors: []supervisor.Interceptor{timed(count), readOnly("delete")},
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/internal/relay"
 )
 
@@ -61,7 +60,7 @@ func (h systemHandler) Handle(ctx context.Context, r slog.Record) error {
 		case actor.SystemMessage: // such as a Watch of an actor that has stopped
 			line.Level = slog.LevelDebug
 			a = slog.String("type", fmt.Sprintf("%T", value))
-		case *actors.Fault:
+		case *Fault:
 			line.Level = min(line.Level, slog.LevelDebug)
 		default:
 			if a.Key == "message" {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -18,12 +17,12 @@ type operationCount struct {
 }
 
 // around returns the interceptors, with a count around the first one.
-func (r *operationCount) around(interceptors []actors.Interceptor) []actors.Interceptor {
+func (r *operationCount) around(interceptors []Interceptor) []Interceptor {
 	if len(interceptors) == 0 {
 		return nil
 	}
 	counted := slices.Clone(interceptors)
-	counted[0] = func(next actors.Runner) actors.Runner {
+	counted[0] = func(next Runner) Runner {
 		run := interceptors[0](next)
 		if run == nil {
 			return nil

@@ -6,8 +6,22 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/limits"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+)
+
+// A strategy decides about sessions that have failed. These are aliases, so that most programs need no import of package
+// actors.
+type (
+	// Strategy is [actors.Strategy].
+	Strategy = actors.Strategy
+	// Decider is [actors.Decider].
+	Decider = actors.Decider
+	// Directive is [actors.Directive].
+	Directive = actors.Directive
+	// Fault is [actors.Fault].
+	Fault = actors.Fault
 )
 
 // DefaultStrategy is the default of [Config.Strategy]. It decides about the faults of one session, and not whether a server
@@ -30,17 +44,17 @@ import (
 //     a server that is starting.
 //
 // Its fields are those of [Config] with the same names and defaults. If you wrap it, set the fields of the wrapped value;
-// those of Config do not reach it. [Start] does not validate a wrapped value: a negative duration counts as 0 there.
+// those of Config do not reach it. [Start] does not validate a wrapped value: any negative value is no limit there.
 type DefaultStrategy struct {
 	// BackoffBase is the maximum of the first delay. Defaults to 250 ms. If it is more than BackoffMax, raise that with it.
 	BackoffBase time.Duration
 	// BackoffMax is the maximum of all delays. Defaults to 3 s. It must not be less than BackoffBase.
 	BackoffMax time.Duration
 	// Budget is how many consecutive MCP sessions of a key may expire within seconds of their
-	// opening before the key is given up. Defaults to 3; -1 allows none.
+	// opening before the key is given up. Defaults to 3; with -1 it is never given up for that.
 	Budget int
 	// BudgetHalfLife is the time after which a failure counts half as much. Defaults to 1
-	// minute.
+	// minute; with -1 each counts in full for ever.
 	BudgetHalfLife time.Duration
 	// CoolDown is how long the calls of a key fail after the key was given up. Defaults to 30 s.
 	CoolDown time.Duration
@@ -64,11 +78,9 @@ func (s DefaultStrategy) withDefaults() DefaultStrategy {
 }
 
 // Decider returns the decider of one session.
-func (s DefaultStrategy) Decider(messages.Key) actors.Decider {
+func (s DefaultStrategy) Decider(messages.Key) Decider {
 	s = s.withDefaults()
-	for _, d := range []*time.Duration{&s.BackoffBase, &s.BackoffMax, &s.BudgetHalfLife, &s.CoolDown} {
-		*d = max(0, *d)
-	}
+	s.BackoffBase, s.BackoffMax, s.Budget, s.CoolDown = max(0, s.BackoffBase), limits.Of(s.BackoffMax), limits.Of(s.Budget), limits.Of(s.CoolDown)
 	return &decider{DefaultStrategy: s, random: rand.Float64}
 }
 
@@ -81,7 +93,7 @@ type decider struct {
 }
 
 // Decide decides by the class of the fault.
-func (d *decider) Decide(f *actors.Fault, now time.Time) actors.Directive {
+func (d *decider) Decide(f *Fault, now time.Time) Directive {
 	if f.Class == mcpbridge.Expired && !f.Dialing {
 		return d.decideExpired(f, now)
 	}
@@ -89,25 +101,25 @@ func (d *decider) Decide(f *actors.Fault, now time.Time) actors.Directive {
 	asked := min(f.Cause.RetryAfter, maxRetryAfter)
 	switch {
 	case f.Class == mcpbridge.Protocol && f.Cause.Server != mcpbridge.Present:
-		return actors.Directive{GiveUp: true, Delay: d.maxDelay(attempt), Attempt: attempt}
+		return Directive{GiveUp: true, Delay: d.maxDelay(attempt), Attempt: attempt}
 	case f.Class == mcpbridge.Unauthorized, f.Class == mcpbridge.Protocol, f.Class == mcpbridge.Invalid:
-		return actors.Directive{GiveUp: true, Delay: max(d.CoolDown, asked), Attempt: attempt}
+		return Directive{GiveUp: true, Delay: max(d.CoolDown, asked), Attempt: attempt}
 	}
 	jittered := time.Duration(d.random() * float64(d.maxDelay(attempt)))
-	return actors.Directive{Delay: max(jittered, asked), Attempt: attempt}
+	return Directive{Delay: max(jittered, asked), Attempt: attempt}
 }
 
 // decideExpired decides about an MCP session that has expired.
-func (d *decider) decideExpired(f *actors.Fault, now time.Time) actors.Directive {
+func (d *decider) decideExpired(f *Fault, now time.Time) Directive {
 	if f.Lived > shortLife {
 		d.expiries = decaying{}
-		return actors.Directive{Attempt: 1}
+		return Directive{Attempt: 1}
 	}
 	attempt := d.expiries.add(now, d.BudgetHalfLife)
-	if over := attempt - max(0, d.Budget); over > 0 {
-		return actors.Directive{GiveUp: true, Delay: min(doubled(d.BackoffBase, over), d.CoolDown), Attempt: attempt}
+	if over := attempt - d.Budget; over > 0 {
+		return Directive{GiveUp: true, Delay: min(doubled(d.BackoffBase, over), d.CoolDown), Attempt: attempt}
 	}
-	return actors.Directive{Attempt: attempt}
+	return Directive{Attempt: attempt}
 }
 
 // maxDelay returns the longest delay of an attempt.

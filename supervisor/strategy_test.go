@@ -6,20 +6,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-func fault(class mcpbridge.Class, dialing bool) *actors.Fault {
-	return &actors.Fault{Class: class, Dialing: dialing, Cause: &mcpbridge.Error{Class: class}}
+func fault(class mcpbridge.Class, dialing bool) *Fault {
+	return &Fault{Class: class, Dialing: dialing, Cause: &mcpbridge.Error{Class: class}}
 }
 
-func newDecider() (actors.Decider, time.Time) {
+func newDecider() (Decider, time.Time) {
 	return Config{}.WithDefaults().Strategy.Decider(messages.Key{}), time.Now()
 }
 
-func expired(lived time.Duration) *actors.Fault {
+func expired(lived time.Duration) *Fault {
 	f := fault(mcpbridge.Expired, false)
 	f.Lived = lived
 	return f
@@ -28,10 +27,10 @@ func expired(lived time.Duration) *actors.Fault {
 func TestExpiryRestartsAtOnceUntilItBecomesAHabit(t *testing.T) {
 	d, now := newDecider()
 	for range 1000 {
-		require.Equal(t, actors.Directive{Attempt: 1}, d.Decide(expired(time.Minute), now), "they had lived")
+		require.Equal(t, Directive{Attempt: 1}, d.Decide(expired(time.Minute), now), "they had lived")
 	}
 	for i := range 3 {
-		require.Equal(t, actors.Directive{Attempt: i + 1}, d.Decide(expired(time.Second), now))
+		require.Equal(t, Directive{Attempt: i + 1}, d.Decide(expired(time.Second), now))
 	}
 	for i := range 10 {
 		v := d.Decide(expired(time.Second), now)
@@ -75,7 +74,7 @@ func TestPermanentFaultsAreGivenUpAtOnce(t *testing.T) {
 		d, now := newDecider()
 		f := fault(class, true)
 		f.Cause.Server = mcpbridge.Present
-		require.Equal(t, actors.Directive{GiveUp: true, Delay: 30 * time.Second, Attempt: 1}, d.Decide(f, now), "%v", class)
+		require.Equal(t, Directive{GiveUp: true, Delay: 30 * time.Second, Attempt: 1}, d.Decide(f, now), "%v", class)
 	}
 }
 
@@ -112,12 +111,12 @@ func TestZeroFieldsMeanTheirDefaults(t *testing.T) {
 	require.EqualValues(t, -1, c.IdleTimeout)
 	want := DefaultStrategy{BackoffBase: 250 * time.Millisecond, BackoffMax: 3 * time.Second, Budget: -1, BudgetHalfLife: time.Minute, CoolDown: 30 * time.Second}
 	require.Equal(t, want, c.Strategy)
-	require.Equal(t, want, DefaultStrategy{Budget: -1}.Decider(messages.Key{}).(*decider).DefaultStrategy)
-	require.True(t, want.Decider(messages.Key{}).Decide(expired(time.Second), time.Now()).GiveUp, "there is no budget")
+	after, _ := givesUp(want)
+	require.Equal(t, 30, after, "there is no limit")
 }
 
 // givesUp returns how many faults a strategy takes until it gives up, and for how long it does so at most.
-func givesUp(s actors.Strategy) (after int, longest time.Duration) {
+func givesUp(s Strategy) (after int, longest time.Duration) {
 	d := s.Decider(messages.Key{})
 	for i := range 30 {
 		if v := d.Decide(expired(time.Second), time.Now()); v.GiveUp {
@@ -129,7 +128,7 @@ func givesUp(s actors.Strategy) (after int, longest time.Duration) {
 
 // wrapping is a strategy that wraps another one.
 type wrapping struct {
-	actors.Strategy
+	Strategy
 	_ []int // it cannot be compared
 }
 
@@ -159,17 +158,17 @@ func TestFieldsOfTheStrategyHoldWhenTheyAreSet(t *testing.T) {
 	cfg.Strategy = wrapping{Strategy: s}
 	check(cfg, 7, time.Minute)
 
-	wrong := DefaultStrategy{BackoffBase: time.Minute, Budget: -2, CoolDown: -1}
-	for _, cfg.Strategy = range []actors.Strategy{wrong, &wrong} {
+	wrong := DefaultStrategy{BackoffBase: time.Minute, Budget: -2, CoolDown: -2}
+	for _, cfg.Strategy = range []Strategy{wrong, &wrong} {
 		err := cfg.WithDefaults().validate()
 		require.ErrorContains(t, err, "strategy.backoffMax: 3s is less than backoffBase, 1m0s")
-		require.ErrorContains(t, err, "strategy.budget: is -2, which is less than -1")
-		require.ErrorContains(t, err, "strategy.coolDown: -1ns is negative")
+		require.ErrorContains(t, err, "strategy.budget: -2 is negative")
+		require.ErrorContains(t, err, "strategy.coolDown: -2ns is negative")
 	}
 	cfg.Strategy = (*DefaultStrategy)(nil)
 	require.ErrorContains(t, cfg.WithDefaults().validate(), "strategy: is a nil pointer")
 
-	d := DefaultStrategy{BackoffBase: -1, BackoffMax: -1, Budget: -1, BudgetHalfLife: -1, CoolDown: -1}.Decider(messages.Key{})
-	require.Equal(t, actors.Directive{GiveUp: true, Attempt: 1}, d.Decide(expired(time.Second), time.Now()))
-	require.Equal(t, actors.Directive{GiveUp: true, Attempt: 1}, d.Decide(fault(mcpbridge.Protocol, true), time.Now()))
+	d := DefaultStrategy{BackoffBase: -2, BackoffMax: -2, Budget: -2, BudgetHalfLife: -2, CoolDown: -2}.Decider(messages.Key{})
+	require.Equal(t, Directive{Attempt: 1}, d.Decide(expired(time.Second), time.Now()))
+	require.Equal(t, Directive{GiveUp: true, Attempt: 1}, d.Decide(fault(mcpbridge.Protocol, true), time.Now()))
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -18,9 +17,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
-	"github.com/mcpactor/mcpactor/actors"
-	"github.com/mcpactor/mcpactor/actors/registry"
+	_ "github.com/mcpactor/mcpactor/actors/registry" // sets protocol.StartRegistry
 	"github.com/mcpactor/mcpactor/internal/dial"
+	"github.com/mcpactor/mcpactor/internal/limits"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/internal/storelimit"
@@ -87,15 +86,15 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	s.post = relay.NewPost(system, s.events, func(message, reason any, stack []byte) {
 		logger.Error().Type("message", message).Interface("reason", reason).Bytes("stack", stack).Msg("the process of a caller panicked")
 	})
-	pid, free := registry.Start(system, actors.Config{
+	pid, free := protocol.StartRegistry(system, protocol.Config{
 		Name: cfg.Name, Servers: cfg.Servers, Dialer: cfg.seam.Dialer(bridge), Strategy: cfg.Strategy, Logger: s.logger, Events: s.events, Post: s.post,
-		MaxSessions: cfg.MaxSessions, MaxInFlight: cfg.MaxInFlight,
-		MaxWaiting: max(0, cfg.MaxWaiting), MaxWaitingTotal: unbounded(cfg.MaxWaitingTotal), MaxDials: cfg.MaxDials, MaxStarts: cfg.MaxStarts, FailFast: cfg.FailFast, Random: rand.Float64,
-		Tenant: cfg.Tenant, MaxSessionsPerTenant: cfg.MaxSessionsPerTenant,
-		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: cfg.ConnectTimeout, CallTimeout: cfg.CallTimeout,
-		DrainTimeout: cfg.DrainTimeout, CloseTimeout: cfg.CloseTimeout,
+		MaxSessions: limits.Of(cfg.MaxSessions), MaxInFlight: limits.Of(cfg.MaxInFlight),
+		MaxWaiting: limits.Of(cfg.MaxWaiting), MaxWaitingTotal: limits.Of(cfg.MaxWaitingTotal), MaxDials: limits.Of(cfg.MaxDials), MaxStarts: limits.Of(cfg.MaxStarts), FailFast: cfg.FailFast, Random: rand.Float64,
+		Tenant: cfg.Tenant, MaxSessionsPerTenant: max(0, cfg.MaxSessionsPerTenant),
+		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: limits.Of(cfg.ConnectTimeout), CallTimeout: limits.Of(cfg.CallTimeout),
+		DrainTimeout: limits.Of(cfg.DrainTimeout), CloseTimeout: limits.Of(cfg.CloseTimeout),
 		Interceptors: s.intercepted.around(cfg.Interceptors),
-		Capabilities: cfg.Capabilities, Handler: cfg.Handler, HandlerTimeout: cfg.HandlerTimeout, Subscriber: cfg.Subscriber,
+		Capabilities: cfg.Capabilities, Handler: cfg.Handler, HandlerTimeout: limits.Of(cfg.HandlerTimeout), Subscriber: cfg.Subscriber,
 		Store: store, LeaveOpen: cfg.LeaveOpen, Strays: bridge.Strays, Skipped: bridge.Skipped, Forget: bridge.Forget,
 		Stopped: func(left []messages.Left) {
 			bridge.Close()
@@ -124,14 +123,6 @@ func (s *Supervisor) logStopped(left int) {
 		return
 	}
 	s.logger.Info().Msg("supervisor stopped")
-}
-
-// unbounded returns a bound, or math.MaxInt for -1.
-func unbounded(most int) int {
-	if most < 0 {
-		return math.MaxInt
-	}
-	return most
 }
 
 // stores contains the stores of the supervisors that run. Supervisors that share a store
@@ -255,10 +246,10 @@ func (s *Supervisor) Reload(ctx context.Context, servers []mcpbridge.Server) (*m
 	defer box.Close()
 	ready := make(chan *protocol.Reload, 1)
 	go func() {
-		ready <- registry.NewReload(servers, s.capabilities, func() {
+		ready <- &protocol.Reload{Servers: servers, Classes: protocol.ClassesOf(servers, s.capabilities), Apply: func() {
 			s.bridge.Set(servers)
 			s.noteServers(servers)
-		})
+		}}
 	}()
 	select {
 	case reload := <-ready:

@@ -14,7 +14,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -192,7 +191,7 @@ func (f *forecast) say(structured string, texts ...string) {
 }
 
 // inForecast runs a scenario in fake time.
-func inForecast(t *testing.T, schema string, scenario func(ctx context.Context, sup *supervisor.Supervisor, f *forecast), interceptors ...actors.Interceptor) {
+func inForecast(t *testing.T, schema string, scenario func(ctx context.Context, sup *supervisor.Supervisor, f *forecast), interceptors ...supervisor.Interceptor) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newForecast(schema)
 		sup, err := supervisor.Start(newSystem(), supervisor.Config{Servers: []mcpbridge.Server{{Name: "s", InMemory: f.mcp}}, Interceptors: interceptors})
@@ -360,7 +359,7 @@ func TestListOfATypedCallHasTheAttributesOfItsFirstCallerOnly(t *testing.T) {
 		_, _, err := callWeather(ctx, sup, "x")
 		require.NoError(t, err)
 		require.Equal(t, map[string][]any{"tools/list": {"7", nil}, "tools/call": {"7", "ann"}}, seen)
-	}, func(next actors.Runner) actors.Runner {
+	}, func(next supervisor.Runner) supervisor.Runner {
 		return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
 			run, _ := messages.AttributesOf(ctx).Get("run")
 			seen[op.Method()] = append(seen[op.Method()], run, ctx.Value(user{}))

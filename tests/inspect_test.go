@@ -19,7 +19,7 @@ import (
 
 // Inspect lists the sessions that match, up to the limit, and counts all that match.
 func TestInspectListsWhatWasAskedForAndCountsTheRest(t *testing.T) {
-	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "down", URL: "http://fake.invalid"}}, Budget: -1}
+	cfg := supervisor.Config{Servers: []mcpbridge.Server{{Name: "down", URL: "http://fake.invalid"}}, Budget: 1}
 	inFakeTime(t, cfg, func(h *harness) {
 		h.server.set(func() { h.server.dial = failingDialOf("down") })
 		for i := range 10 {

@@ -362,13 +362,13 @@ func TestConfigurationThatCannotWorkIsRefused(t *testing.T) {
 		stranger := actor.NewActorSystem(quietLog).Root.SpawnPrefix(actor.PropsFromFunc(func(actor.Context) {}), "agent")
 		const centuries = 250 * 365 * 24 * time.Hour
 		for want, cfg := range map[string]supervisor.Config{
-			"maxSessions: is 1099511627776, which is more than": {MaxSessions: 1 << 40},
-			"servers: is empty": {Servers: []mcpbridge.Server{}},
+			"maxSessions: 1099511627776 is more than":                        {MaxSessions: 1 << 40},
+			"servers: is empty":                                              {Servers: []mcpbridge.Server{}},
 			`servers[1] "x": name: is already that of servers[0]`:            {Servers: []mcpbridge.Server{{Name: "x", Command: "a"}, {Name: "x", Command: "b"}}},
 			`servers[0] "x": url: scheme "ftp"`:                              {Servers: []mcpbridge.Server{serverAt("x", "ftp://host")}},
-			"maxInFlight: is -1":                                             {MaxInFlight: -1},
-			"maxWaiting: is 9223372036854775807":                             {MaxWaiting: math.MaxInt},
-			"maxDials: is ":                                                  {MaxDials: math.MinInt},
+			"maxInFlight: -2 is negative":                                    {MaxInFlight: -2},
+			"maxWaiting: 9223372036854775807 is":                             {MaxWaiting: math.MaxInt},
+			"maxDials: -9":                                                   {MaxDials: math.MinInt},
 			"drainTimeout: 2190000h0m0s is more than":                        {DrainTimeout: centuries},
 			"idleTimeout: 2190000h0m0s is more than":                         {IdleTimeout: centuries},
 			"idleTimeout: -1s is negative":                                   {IdleTimeout: -time.Second},

@@ -8,6 +8,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/operations"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -24,7 +25,7 @@ func TestEveryOperationIsAnswered(t *testing.T) {
 	})
 	const idempotent, once = true, false
 	left := map[reflect.Type]messages.Result{}
-	for op, result := range messages.Operations() {
+	for op, result := range operations.All() {
 		left[reflect.TypeOf(op)] = result
 	}
 	to := messages.To("s", "a")

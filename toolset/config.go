@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/limits"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -23,7 +24,7 @@ type Config struct {
 	Servers []Filter
 	// ListTimeout bounds how long [Toolset.Tools] waits for servers. A list that takes
 	// longer is fetched in the background, within the supervisor's call timeout, and
-	// the next call of Tools returns it. Defaults to 10 s.
+	// the next call of Tools returns it. Defaults to 10 s; -1 is no limit.
 	ListTimeout time.Duration
 	// Policy decides which calls are sent. Defaults to all calls. Toolsets may share one.
 	Policy *Policy
@@ -87,8 +88,8 @@ func (c Config) validate() error {
 	if err := (messages.Key{Scope: c.Scope}).Validate(); err != nil {
 		wrong("%w", err)
 	}
-	if c.ListTimeout < 0 {
-		wrong("listTimeout: %v is negative", c.ListTimeout)
+	if err := limits.Check("listTimeout", c.ListTimeout); err != nil {
+		wrong("%w", err)
 	}
 	if c.MaxText < minText && c.MaxText != -1 {
 		wrong("maxText: %d is less than %d, and not -1", c.MaxText, minText)

@@ -14,7 +14,7 @@ func TestWrongConfigurationsNameTheField(t *testing.T) {
 		want string
 	}{
 		"scope":             {Config{Scope: "a\nb"}, "toolset: scope: has a control character"},
-		"listTimeout":       {Config{ListTimeout: -1}, "toolset: listTimeout: -1ns is negative"},
+		"listTimeout":       {Config{ListTimeout: -2}, "toolset: listTimeout: -2ns is negative: -1ns is no limit"},
 		"name":              {Config{Servers: []Filter{{}}}, `toolset: servers[0] "": name: is empty: use that of a server of the supervisor`},
 		"allow":             {Config{Servers: []Filter{{Name: "a"}, {Name: "files", Allow: []string{"[", "b"}}}}, `toolset: servers[1] "files": allow[0]: "[" is not a pattern: syntax error in pattern`},
 		"NUL":               {Config{Servers: []Filter{{Name: "a", Deny: []string{"[\x00-z]"}}}}, `toolset: servers[0] "a": deny[0]: "[\x00-z]" is not a pattern: it has a NUL character`},
@@ -24,7 +24,7 @@ func TestWrongConfigurationsNameTheField(t *testing.T) {
 		"scope of a server": {Config{Servers: []Filter{{Name: "a"}, {Name: "b", Scope: "a\nb"}}}, `toolset: servers[1] "b": scope: has a control character`},
 		"pattern twice":     {Config{Servers: []Filter{{Name: "*"}, {Name: "*"}}}, `toolset: servers[1] "*": name: is already that of servers[0]`},
 		"twice":             {Config{Servers: []Filter{{Name: "a"}, {Name: "a"}}}, `toolset: servers[1] "a": name: is already that of servers[0]`},
-		"several":           {Config{ListTimeout: -1, Servers: []Filter{{}}}, "toolset: listTimeout: -1ns is negative\n" + `toolset: servers[0] "": name: is empty: use that of a server of the supervisor`},
+		"several":           {Config{ListTimeout: -2, Servers: []Filter{{}}}, "toolset: listTimeout: -2ns is negative: -1ns is no limit\n" + `toolset: servers[0] "": name: is empty: use that of a server of the supervisor`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.EqualError(t, test.cfg.withDefaults().validate(), test.want)

@@ -20,7 +20,7 @@ func TestToolsetWithoutItsSupervisorIsRefused(t *testing.T) {
 		}
 		_, err := toolset.New(w.system, nil, toolset.Config{})
 		require.ErrorContains(w, err, "supervisor: is nil")
-		_, err = toolset.New(newSystem(), w.sup, toolset.Config{ListTimeout: -1})
+		_, err = toolset.New(newSystem(), w.sup, toolset.Config{ListTimeout: -2})
 		require.ErrorContains(w, err, "system: is not that of the supervisor")
 		require.ErrorContains(w, err, "listTimeout")
 		tools, err := toolset.New(nil, w.sup, toolset.Config{})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/internal/limits"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -211,7 +212,7 @@ func (t *Toolset) Tools(ctx context.Context) (*Set, error) {
 // refreshAll fetches lists that are missing or stale, all at once, and returns the servers that
 // could not be listed.
 func (t *Toolset) refreshAll(ctx context.Context, lists []*list) (missing []*messages.Failure) {
-	limited, cancel := context.WithTimeout(ctx, t.cfg.ListTimeout)
+	limited, cancel := context.WithTimeout(ctx, limits.Of(t.cfg.ListTimeout))
 	defer cancel()
 	began := time.Now()
 	var all sync.WaitGroup

@@ -12,7 +12,6 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
@@ -40,7 +39,7 @@ func TestTheGateForgetsServersWhoseLeftoversAreClosed(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		require.Equal(t, before, w.endpoints())
-	}, func(cfg *actors.Config) { cfg.Servers[0].URL = "http://s" })
+	}, func(cfg *protocol.Config) { cfg.Servers[0].URL = "http://s" })
 }
 
 // The last messages of a session that other code has stopped may come after its end. They queue nothing.
@@ -90,7 +89,7 @@ func TestAReloadChangesAServerWithSessionsThatWait(t *testing.T) {
 		synctest.Wait()
 		require.Greater(t, w.table.Servers["s"].Turns.Down(), 190)
 		before := w.table.Servers["s"] // its PerKey has no id, so that it counts as another function
-		w.system.Root.Send(w.pid, NewReload([]mcpbridge.Server{before.Server}, nil, func() {}))
+		w.system.Root.Send(w.pid, &protocol.Reload{Servers: []mcpbridge.Server{before.Server}, Apply: func() {}})
 		for i := range 200 {
 			waiting = append(waiting, w.call(fmt.Sprint("down-", i), "fast"))
 		}
@@ -107,7 +106,7 @@ func TestAReloadChangesAServerWithSessionsThatWait(t *testing.T) {
 		}
 		synctest.Wait()
 		require.LessOrEqual(t, w.most, contract.WalkStep+1, "of one step")
-	}, func(cfg *actors.Config) {
+	}, func(cfg *protocol.Config) {
 		cfg.Dialer, cfg.Tenant, cfg.MaxSessions = dialer, func(key messages.Key) string { return key.Scope[:2] }, 3000
 		cfg.Servers[0].PerKey = func(context.Context, messages.Key) (mcpbridge.Server, error) { panic("the dialer does it") }
 	})

@@ -142,7 +142,7 @@ func scenario(t *testing.T, probe func(actor.Context)) string {
 		stopped := make(chan struct{})
 		armed := true
 		logger := relay.NewLogger(zerolog.New(zerolog.SyncWriter(&log)))
-		cfg := actors.Config{
+		cfg := protocol.Config{
 			Servers: []mcpbridge.Server{{Name: "s", KeepAlive: 40 * time.Second}}, Dialer: dialer, Strategy: patient{}, Logger: logger, Events: relay.New(100, func(any) {}, nil, nil),
 			MaxSessions: 2, MaxInFlight: 2, MaxWaiting: 10, MaxWaitingTotal: 100, MaxDials: 2, MaxStarts: 16, Random: rand.Float64, IdleTimeout: time.Hour,
 			ConnectTimeout: 10 * time.Second, CallTimeout: 2 * time.Minute, DrainTimeout: 10 * time.Second, CloseTimeout: 5 * time.Second,
@@ -214,7 +214,7 @@ func TestReloadThatPanicsIsAnswered(t *testing.T) {
 		stopped := make(chan struct{})
 		system := actor.NewActorSystem()
 		events := relay.New(100, func(any) {}, nil, nil)
-		pid, _ := Start(system, actors.Config{
+		pid, _ := start(system, protocol.Config{
 			Servers: []mcpbridge.Server{{Name: "s"}}, Dialer: new(stub), Strategy: patient{}, Logger: relay.NewLogger(zerolog.Nop()),
 			Events: events, Post: relay.NewPost(system, events, nil),
 			MaxSessions: 1, MaxInFlight: 1, MaxWaitingTotal: 1, MaxDials: 1, MaxStarts: 1, Random: rand.Float64,

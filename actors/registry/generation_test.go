@@ -7,7 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -25,7 +25,7 @@ func TestASessionThatWasSpawnedEarlyHasItsOwnGeneration(t *testing.T) {
 		first := <-w.call("early", "fast").Reply
 		require.Equal(t, uint64(1), first.(*messages.ToolResult).Generation)
 		require.Equal(t, uint64(2), (<-second).(*messages.ToolResult).Generation)
-	}, func(cfg *actors.Config) {
+	}, func(cfg *protocol.Config) {
 		cfg.Probe = func(c actor.Context) {
 			if do := atDialed; do != nil && fmt.Sprintf("%T", c.Message()) == "*session.dialed" {
 				atDialed = nil

@@ -10,7 +10,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -72,7 +71,7 @@ func (c *endingConn) Close(ctx context.Context) error { return c.Detach(ctx) }
 
 // inScript runs a scenario with the server scripted.
 func inScript(t *testing.T, d *scripted, scenario func(w *watchedRegistry)) {
-	inWatchedRegistry(t, scenario, func(cfg *actors.Config) {
+	inWatchedRegistry(t, scenario, func(cfg *protocol.Config) {
 		cfg.Dialer = d
 		cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "scripted"})
 	})

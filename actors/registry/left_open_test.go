@@ -14,7 +14,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -64,8 +63,8 @@ func (*noSaving) Save(context.Context, messages.Key, *mcpbridge.Record) error {
 }
 
 // leavingOpen is a supervisor that leaves what its store has open.
-func leavingOpen(d *scripted, store mcpbridge.Store) func(*actors.Config) {
-	return func(cfg *actors.Config) {
+func leavingOpen(d *scripted, store mcpbridge.Store) func(*protocol.Config) {
+	return func(cfg *protocol.Config) {
 		cfg.Dialer, cfg.Store, cfg.LeaveOpen = d, store, true
 		cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "scripted"})
 	}
@@ -121,7 +120,7 @@ func TestABugInASessionThatDrainsDoesNotForgetWhatCouldNotBeClosed(t *testing.T)
 		closed := w.send(&messages.CloseScope{Scope: "a", Now: true})
 		require.Len(t, (<-closed.Reply).(*messages.Closed).Left, 1)
 		require.True(t, isPlanted.Load())
-	}, func(cfg *actors.Config) {
+	}, func(cfg *protocol.Config) {
 		cfg.Dialer = d
 		cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "scripted"})
 		cfg.Probe = func(c actor.Context) {
@@ -145,7 +144,7 @@ func TestTheStoreHasTheGenerationOfASessionThatHadABugAsItOpened(t *testing.T) {
 		require.Equal(t, messages.CodeInternal, (<-w.callScripted().Reply).(*messages.Failure).Code)
 		synctest.Wait()
 		require.Equal(t, s.record.Generation, (<-w.callScripted().Reply).(*messages.ToolResult).Generation)
-	}, leavingOpen(d, s), func(cfg *actors.Config) { cfg.Probe = plant("*session.dialed", 1001) }) // the others have opened before
+	}, leavingOpen(d, s), func(cfg *protocol.Config) { cfg.Probe = plant("*session.dialed", 1001) }) // the others have opened before
 }
 
 // Guarantee 5: after a bug that came before anybody saw a session, that is resumed, and not the one before it, which the store still has.
@@ -165,7 +164,7 @@ func TestASessionThatHadABugAsItOpenedIsResumedInPlaceOfTheRecord(t *testing.T) 
 		require.Len(t, d.asked, 2)
 		require.Equal(t, "older", d.asked[0].Resume.SessionID)
 		require.Equal(t, "first", d.asked[1].Resume.SessionID)
-	}, leavingOpen(d, s), func(cfg *actors.Config) { cfg.Probe = plant("*session.dialed", 1001) }) // the others have opened before
+	}, leavingOpen(d, s), func(cfg *protocol.Config) { cfg.Probe = plant("*session.dialed", 1001) }) // the others have opened before
 }
 
 // slowList is a store that is slow to list its keys.
@@ -189,7 +188,7 @@ func TestASessionInTheStoreIsNotClosedOnceAnotherMemberHasItsKey(t *testing.T) {
 		owns.Store(false)
 		require.Empty(t, (<-closed.Reply).(*messages.Closed).Left)
 		require.True(t, s.record.Valid())
-	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store = s, s })
+	}, func(cfg *protocol.Config) { cfg.Dialer, cfg.Store = s, s })
 	require.True(t, s.record.Valid())
 }
 
@@ -215,7 +214,7 @@ func TestASessionThatTheStoreGetsWhileAnotherIsClosedIsNotForgotten(t *testing.T
 		require.Empty(t, (<-w.send(&messages.CloseScope{Scope: "stored"}).Reply).(*messages.Closed).Left)
 		require.True(t, s.closed.isClosed.Load())
 		require.Equal(t, "other", s.record.SessionID)
-	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store = s, s })
+	}, func(cfg *protocol.Config) { cfg.Dialer, cfg.Store = s, s })
 }
 
 // outliving is a server whose sessions are all open, with a store that saves nothing.
@@ -250,7 +249,7 @@ func TestASessionInTheStoreOfAnEarlierGenerationIsClosed(t *testing.T) {
 			require.IsType(t, &messages.ToolResult{}, <-w.call(scope, "fast").Reply)
 		}
 		require.Equal(t, []string{"", "id", ""}, s.dials)
-	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store, cfg.MaxSessions = s, s, 1 })
+	}, func(cfg *protocol.Config) { cfg.Dialer, cfg.Store, cfg.MaxSessions = s, s, 1 })
 }
 
 // reopening is a server with a session that cannot be closed, and the store with its record.
@@ -292,7 +291,7 @@ func TestALeftoverDoesNotKeepAnotherSessionOfItsKeyFromBeingResumed(t *testing.T
 				}
 				require.NotNil(t, s.resumed[1])
 				require.Equal(t, "other", s.resumed[1].SessionID)
-			}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store = s, s })
+			}, func(cfg *protocol.Config) { cfg.Dialer, cfg.Store = s, s })
 		})
 	}
 }
@@ -307,7 +306,7 @@ func TestABugAsTheRecordIsLoadedDoesNotForgetTheSessionInTheStore(t *testing.T) 
 		require.True(t, s.record.Valid())
 		require.Empty(t, (<-w.send(&messages.CloseScope{Scope: "stored"}).Reply).(*messages.Closed).Left)
 		require.False(t, s.record.Valid())
-	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store, cfg.Probe = s, s, plant("*cleanup.recordLoaded", 0) })
+	}, func(cfg *protocol.Config) { cfg.Dialer, cfg.Store, cfg.Probe = s, s, plant("*cleanup.recordLoaded", 0) })
 }
 
 // What is to be closed is not left open because the supervisor stops meanwhile.
@@ -366,7 +365,7 @@ func TestASessionThatWasLeftOpenIsNotForgottenWithTheOneBeforeIt(t *testing.T) {
 		synctest.Wait()
 		require.True(t, left.isDetached.Load())
 		require.False(t, expired.isClosed.Load())
-	}, leavingOpen(d, s), func(cfg *actors.Config) { cfg.LeaveOpen = false })
+	}, leavingOpen(d, s), func(cfg *protocol.Config) { cfg.LeaveOpen = false })
 	require.True(t, expired.isClosed.Load())
 	require.False(t, left.isClosed.Load())
 	require.Equal(t, "left", s.record.SessionID)
@@ -403,7 +402,7 @@ func TestADialThatIsAbandonedAsItLoadsTheRecordDoesNotBegin(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		require.Positive(t, s.loads.Load())
 		require.Zero(t, s.abandoned.Load())
-	}, func(cfg *actors.Config) {
+	}, func(cfg *protocol.Config) {
 		isFirst := false
 		cfg.Dialer, cfg.Store = s, s
 		cfg.Probe = func(c actor.Context) {

@@ -13,7 +13,6 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
@@ -49,7 +48,7 @@ func TestMessagesOfAWarmCall(t *testing.T) {
 		stopped := make(chan struct{})
 		system := actor.NewActorSystem()
 		events := relay.New(100, func(any) {}, nil, nil)
-		cfg := actors.Config{
+		cfg := protocol.Config{
 			Servers: []mcpbridge.Server{{Name: "s"}}, Dialer: new(stub), Strategy: patient{},
 			Logger: relay.NewLogger(zerolog.Nop()), Events: events, Post: relay.NewPost(system, events, nil),
 			MaxSessions: 1, MaxInFlight: 64, MaxWaiting: 64, MaxWaitingTotal: 64, MaxDials: 1, MaxStarts: 16, Random: rand.Float64,
@@ -111,7 +110,6 @@ func (*repeating) Prompt() {}
 
 // A caller that makes one call after the other is never busy because of its own last call.
 func TestTheRegistryKnowsOfAReplyBeforeTheCallerCanCallAgain(t *testing.T) {
-	limits := mcpbridge.Limits{MaxInFlight: 1, MaxWaiting: -1}
 	inWatchedRegistry(t, func(w *watchedRegistry) {
 		caller := &repeating{box: make(box, 1)}
 		self, _ := w.system.ProcessRegistry.Add(caller, w.system.ProcessRegistry.NextId())
@@ -122,7 +120,8 @@ func TestTheRegistryKnowsOfAReplyBeforeTheCallerCanCallAgain(t *testing.T) {
 		caller.again = call
 		call()
 		require.IsType(t, &messages.ToolResult{}, <-caller.box)
-	}, func(cfg *actors.Config) {
-		cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "one", Limits: limits})
+	}, func(cfg *protocol.Config) {
+		cfg.MaxInFlight, cfg.MaxWaiting = 1, 0
+		cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "one"})
 	})
 }

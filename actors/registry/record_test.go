@@ -10,7 +10,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -75,7 +74,7 @@ func TestASessionInTheStoreIsClosedWhileItIsBeingResumed(t *testing.T) {
 		require.Equal(t, messages.CodeClosed, (<-call.Reply).(*messages.Failure).Code)
 		require.Empty(t, (<-closed.Reply).(*messages.Closed).Left)
 		require.False(t, o.record.Valid(), "its record has no session any more")
-	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store = o, o })
+	}, func(cfg *protocol.Config) { cfg.Dialer, cfg.Store = o, o })
 }
 
 // Guarantee 8: a restart closes the MCP session of its key also before a session has resumed what the store has of it.
@@ -94,7 +93,7 @@ func TestASessionInTheStoreIsClosedByARestartWhileItIsBeingResumed(t *testing.T)
 		require.Equal(t, uint64(3), o.record.Generation)
 		require.True(t, o.resumed[0])
 		require.NotContains(t, o.resumed[1:], true)
-	}, func(cfg *actors.Config) { cfg.Dialer, cfg.Store = o, o })
+	}, func(cfg *protocol.Config) { cfg.Dialer, cfg.Store = o, o })
 }
 
 // A session that is evicted while it resumes what the store has of its key leaves that to the next one, which may
@@ -120,7 +119,7 @@ func TestASessionInTheStoreIsResumedAfterAnEviction(t *testing.T) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		require.Equal(t, []bool{true, true}, o.resumed[:2])
-	}, func(cfg *actors.Config) {
+	}, func(cfg *protocol.Config) {
 		cfg.Dialer, cfg.Store = o, o
 		cfg.Servers = append(cfg.Servers, mcpbridge.Server{Name: "one", Limits: mcpbridge.Limits{MaxSessions: 1}})
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/actors/internal/table"
+	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -345,7 +346,7 @@ func (s *simulation) reload() {
 	}
 	s.world.servers = servers // of processes that start from now on
 	for _, p := range s.living() {
-		reload := NewReload(list, p.cfg.Capabilities, func() { p.servers = servers })
+		reload := &protocol.Reload{Servers: list, Classes: protocol.ClassesOf(list, p.cfg.Capabilities), Apply: func() { p.servers = servers }}
 		s.send(p, reload, "reload "+s.nextID(), p.registry.closer.Time()+time.Second, nil)
 	}
 }

@@ -23,7 +23,7 @@ import (
 type supervisor struct {
 	s        *simulation
 	name     string
-	cfg      actors.Config
+	cfg      protocol.Config
 	mailbox  *mailbox.Mailbox // of the registry
 	registry *registry
 	pid      *actor.PID

@@ -16,8 +16,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/internal/schedule"
 	"github.com/mcpactor/mcpactor/messages"
@@ -31,7 +31,7 @@ type simulation struct {
 	scheduler
 	world
 
-	cfg        actors.Config
+	cfg        protocol.Config
 	intercepts bool // there are interceptors
 	maxDials   int
 	store      *world // nil without a store
@@ -137,7 +137,7 @@ func (s *simulation) start() {
 	s.system = simulatedSystem()
 	s.subscription = s.system.EventStream.Subscribe(s.take)
 	events := relay.New(1<<14, s.take, nil, nil)
-	s.cfg = actors.Config{
+	s.cfg = protocol.Config{
 		Strategy: patience{s}, Logger: relay.NewLogger(zerolog.New(errorLog{s}).Level(zerolog.ErrorLevel)),
 		Events: events, Post: relay.NewPost(s.system, events, nil), Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}},
 		MaxSessions: 1 + s.N(4), MaxInFlight: 1 + s.N(3), MaxWaiting: max(0, s.N(8)-1), MaxWaitingTotal: 20, MaxDials: s.maxDials, MaxStarts: 4 * startsOfOne, FailFast: s.N(4) == 1,

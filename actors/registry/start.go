@@ -5,7 +5,6 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
@@ -15,11 +14,10 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Start spawns a registry and returns the PID that takes all commands, [protocol.Reload], [protocol.Stop] and the
-// messages of a [protocol.Cluster]. The PID stays valid: after the registry has stopped, for whatever
-// reason, commands are answered with [messages.CodeClosed], until another actor takes the name. free
-// is false if the name is taken in the system, and then nothing is spawned.
-func Start(system *actor.ActorSystem, with actors.Config) (pid *actor.PID, free bool) {
+func init() { protocol.StartRegistry = start }
+
+// start is [protocol.StartRegistry].
+func start(system *actor.ActorSystem, with protocol.Config) (pid *actor.PID, free bool) {
 	name := cmp.Or(with.Name, "mcpactor"+system.ProcessRegistry.NextId())
 	with.Name = name
 	cfg := configOf(with, new(dispatch.Dispatcher)) // outside of the actor
@@ -38,11 +36,11 @@ func Start(system *actor.ActorSystem, with actors.Config) (pid *actor.PID, free 
 	})
 }
 
-// configOf returns the configuration of the actors. It runs code of the user: see [classesOf].
-func configOf(with actors.Config, d actor.Dispatcher) contract.Config {
+// configOf returns the configuration of the actors. It runs code of the user: see [protocol.ClassesOf].
+func configOf(with protocol.Config, d actor.Dispatcher) contract.Config {
 	return contract.Config{
 		Config: with, Dispatcher: d,
-		Declared: identity.OfCapabilities(with.Capabilities), Classes: classesOf(with.Servers, with.Capabilities),
+		Declared: identity.OfCapabilities(with.Capabilities), Classes: protocol.ClassesOf(with.Servers, with.Capabilities),
 	}
 }
 

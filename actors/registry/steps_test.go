@@ -65,12 +65,12 @@ type watchedRegistry struct {
 
 // inWatchedRegistry runs a scenario on a registry with 1,000 open sessions of the scopes scope-0 to scope-999,
 // and one of the scope quiet.
-func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry), changes ...func(cfg *actors.Config)) {
+func inWatchedRegistry(t *testing.T, scenario func(w *watchedRegistry), changes ...func(cfg *protocol.Config)) {
 	synctest.Test(t, func(t *testing.T) {
 		stopped := make(chan struct{})
 		system := actor.NewActorSystem(actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) }))
 		events := relay.New(100, func(any) {}, nil, nil)
-		cfg := actors.Config{
+		cfg := protocol.Config{
 			Servers: []mcpbridge.Server{{Name: "s"}}, Dialer: new(stub), Strategy: patient{}, Logger: relay.NewLogger(zerolog.Nop()),
 			Events: events, Post: relay.NewPost(system, events, nil), Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}},
 			MaxSessions: 2000, MaxInFlight: 64, MaxWaiting: 1000, MaxWaitingTotal: 1 << 20, MaxDials: 2000, MaxStarts: 16, Random: rand.Float64,
@@ -187,7 +187,7 @@ func TestNoStepGrowsWithTheKeys(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) { inWatchedRegistry(t, scenario) })
 		t.Run(name+", with an interceptor", func(t *testing.T) {
-			inWatchedRegistry(t, scenario, func(cfg *actors.Config) {
+			inWatchedRegistry(t, scenario, func(cfg *protocol.Config) {
 				cfg.Interceptors = []actors.Interceptor{func(next actors.Runner) actors.Runner { return next }}
 			})
 		})
@@ -397,7 +397,7 @@ func TestNoStepGrowsWithThePlacesThatAreDown(t *testing.T) {
 				require.LessOrEqual(t, w.most, contract.WalkStep+1, "of one step")
 				require.Zero(t, srv.Turns.Down())
 				require.Equal(t, messages.HealthUp, w.snapshot("s").Servers[0].Health)
-			}, func(cfg *actors.Config) {
+			}, func(cfg *protocol.Config) {
 				cfg.Dialer, cfg.Tenant, cfg.MaxSessions = dialer, tenant, 3000
 				cfg.Servers[0].PerKey = func(context.Context, messages.Key) (mcpbridge.Server, error) { panic("the dialer does it") }
 			})

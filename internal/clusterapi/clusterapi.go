@@ -8,6 +8,8 @@
 package clusterapi
 
 import (
+	"iter"
+
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
@@ -19,6 +21,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/entry"
 	"github.com/mcpactor/mcpactor/internal/freeport"
 	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/internal/operations"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/internal/relay"
@@ -54,6 +57,9 @@ const NoHandler = protocol.NoHandler
 
 // States returns the states of a session in the order in which a snapshot lists them.
 func States() []messages.State { return protocol.States[:] }
+
+// Operations is [operations.All].
+func Operations() iter.Seq2[messages.Operation, messages.Result] { return operations.All() }
 
 // Future is [protocol.Future].
 type Future = protocol.Future

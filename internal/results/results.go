@@ -17,7 +17,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/exact"
 	"github.com/mcpactor/mcpactor/internal/guard"
-	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/internal/operations"
 )
 
 // decoder decodes the results of one method.
@@ -33,7 +33,7 @@ var decoders = func() map[string]*decoder {
 		"initialize":      decoderOf(reflect.TypeFor[mcp.InitializeResult]()),
 		"server/discover": decoderOf(reflect.TypeFor[mcp.DiscoverResult]()),
 	}
-	for op, reply := range messages.Operations() {
+	for op, reply := range operations.All() {
 		field, _ := reflect.TypeOf(reply).Elem().FieldByName("Result")
 		if field.Type != nil && field.Type.Implements(reflect.TypeFor[mcp.Result]()) {
 			all[op.Method()] = decoderOf(field.Type.Elem())

@@ -298,11 +298,9 @@ func TestBlanksAroundANameAreVisible(t *testing.T) {
 func TestHistogramsAreDrawnAndSaidInWords(t *testing.T) {
 	var h messages.Histogram
 	require.Empty(t, pictureOf("Dials", "Times of dials", &h).Total)
-	for range 98 {
-		h.Add(3 * time.Millisecond)
-	}
-	h.Add(time.Second)
-	h.Add(time.Hour)
+	last := len(h.Counts) - 1
+	h.Sum = 98*3*time.Millisecond + time.Second + time.Hour
+	h.Counts[5], h.Counts[12], h.Counts[last] = 98, 1, 1
 	p := pictureOf("Dials", "Times of dials", &h)
 	require.Equal(t, "100", p.Total)
 	require.Equal(t, "M25 24V0h4v24zM60 24V22h4v2zM105 24V22h4v2z", p.Bars)
@@ -310,9 +308,7 @@ func TestHistogramsAreDrawnAndSaidInWords(t *testing.T) {
 	require.Equal(t, "1 s", p.P99)
 	require.Equal(t, "Times of dials: 100 in all, half within 5 ms, 99% within 1 s, 36 s on average", p.Text)
 	require.Equal(t, 109, p.Width)
-	for range 10 {
-		h.Add(time.Hour)
-	}
+	h.Counts[last] += 10
 	require.Equal(t, "> 500 s", pictureOf("Dials", "Times of dials", &h).P99)
 }
 

@@ -196,7 +196,7 @@ func (c *Calls) TimedOut(msg *contract.CallsTimedOut) {
 		f := c.Refusal.TimedOut(k, reg, now)
 		reg.Load().Count(f.Code)
 		c.Reports.Answered(k, f.Code)
-		reg.Load().Durations.Add(now.Sub(k.Accepted))
+		table.AddTo(&reg.Load().Durations, now.Sub(k.Accepted))
 		if k.Caller != nil {
 			c.Cfg.Post.Send(k.Caller, f)
 		}

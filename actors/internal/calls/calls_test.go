@@ -12,7 +12,6 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/closer"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
@@ -55,7 +54,7 @@ func (*session) EscalateFailure(_, _ any)    {}
 
 // newCalls returns calls of one server.
 func newCalls() *Calls {
-	cfg := &contract.Config{Config: actors.Config{
+	cfg := &contract.Config{Config: protocol.Config{
 		Servers: []mcpbridge.Server{{Name: "s"}}, MaxSessions: 10, MaxDials: 10, MaxInFlight: 1, MaxWaiting: 2, MaxWaitingTotal: 100, CallTimeout: time.Minute, Random: rand.Float64,
 		Logger: relay.NewLogger(zerolog.Nop()), Events: relay.New(100, func(any) {}, nil, nil),
 	}}

@@ -8,7 +8,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
@@ -20,6 +19,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/servers"
 	"github.com/mcpactor/mcpactor/actors/internal/sessions"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
+	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -48,7 +48,7 @@ func deaf() *mailbox.Mailbox {
 
 // newCloser returns a closer of sessions of one server.
 func newCloser() *Closer {
-	cfg := &contract.Config{Config: actors.Config{Servers: []mcpbridge.Server{{Name: "s"}}, MaxSessions: 10, MaxDials: 10, Random: rand.Float64}}
+	cfg := &contract.Config{Config: protocol.Config{Servers: []mcpbridge.Server{{Name: "s"}}, MaxSessions: 10, MaxDials: 10, Random: rand.Float64}}
 	m, a, book := deaf(), new(alarm.Alarm[func()]), owners.New()
 	with := With{
 		Cfg: cfg, Table: table.New(servers.LimitsOf(cfg, mcpbridge.Limits{}), table.Tenants{}), Book: closing.New(closing.MinLeftovers), Alarm: a, Jobs: jobs.New(cfg, m),

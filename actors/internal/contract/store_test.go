@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -39,7 +39,7 @@ func TestOnlyTheSessionThatWasClosedIsForgotten(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &one{row.before}
-			store := KeyStore{Cfg: &Config{Config: actors.Config{Store: s, CloseTimeout: time.Second}}}
+			store := KeyStore{Cfg: &Config{Config: protocol.Config{Store: s, CloseTimeout: time.Second}}}
 			store.Forget("closed", 7)
 			require.Equal(t, row.after, s.record)
 		})

@@ -23,6 +23,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/servers"
 	"github.com/mcpactor/mcpactor/actors/internal/sessions"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
+	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -60,7 +61,7 @@ func (s *session) take() (read []any) {
 }
 
 // newDialing returns dialing of sessions of one server.
-func newDialing(cfg actors.Config) *Dialing {
+func newDialing(cfg protocol.Config) *Dialing {
 	cfg.Servers, cfg.MaxDials, cfg.Random, cfg.ConnectTimeout = []mcpbridge.Server{{Name: "s", URL: "http://s.example/mcp"}}, 10, rand.Float64, time.Minute
 	cfg.Logger, cfg.Events = relay.NewLogger(zerolog.Nop()), relay.New(100, func(any) {}, nil, nil)
 	c, m, a, book := &contract.Config{Config: cfg}, new(mailbox.Mailbox), new(alarm.Alarm[func()]), owners.New()
@@ -91,7 +92,7 @@ func fault(e mcpbridge.Error) *actors.Fault {
 // The least recently used idle session is evicted for one that wants to dial, which has its slot once that is closed.
 func TestAnIdleSessionMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDialing(actors.Config{MaxSessions: 2})
+		d := newDialing(protocol.Config{MaxSessions: 2})
 		var open []*session
 		for _, scope := range []string{"a", "b"} {
 			s := d.session(scope)
@@ -120,7 +121,7 @@ func TestAnIdleSessionMakesRoom(t *testing.T) {
 
 func TestASessionIsEvictedAfterItsIdleTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDialing(actors.Config{MaxSessions: 2, IdleTimeout: time.Minute})
+		d := newDialing(protocol.Config{MaxSessions: 2, IdleTimeout: time.Minute})
 		s := d.session("a")
 		d.Wanted(s.Registration)
 		d.Opened(&contract.Opened{Of: s.Registration, Generation: 1})
@@ -161,7 +162,7 @@ func TestADialThatFails(t *testing.T) {
 		{"something else than a server, which has never been seen", strange, gaveUp, false, 0, false, true, messages.StateBroken},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDialing(actors.Config{MaxSessions: 2, FailFast: test.failFast, Strategy: strategy{test.decides}})
+			d := newDialing(protocol.Config{MaxSessions: 2, FailFast: test.failFast, Strategy: strategy{test.decides}})
 			s := d.session("a")
 			d.Wanted(s.Registration)
 			s.take()
@@ -181,7 +182,7 @@ func TestADialThatFails(t *testing.T) {
 func TestASessionWaitsForTheEndOfItsBackoff(t *testing.T) {
 	for _, forget := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			d := newDialing(actors.Config{MaxSessions: 2, Strategy: strategy{actors.Directive{Delay: time.Minute}}})
+			d := newDialing(protocol.Config{MaxSessions: 2, Strategy: strategy{actors.Directive{Delay: time.Minute}}})
 			s := d.session("a")
 			d.Wanted(s.Registration)
 			d.Faulted(&contract.Faulted{Of: s.Registration, Fault: fault(mcpbridge.Error{Class: mcpbridge.Internal})})

@@ -19,7 +19,7 @@ func (d *Dialing) Opened(msg *contract.Opened) {
 	d.ServerUp(reg)
 	reg.Faults.Opened()
 	d.Table.Opened(reg, msg.Generation, msg.Info)
-	reg.Load().Dials.Add(msg.Dialed)
+	table.AddTo(&reg.Load().Dials, msg.Dialed)
 	if !reg.Draining {
 		d.Sessions.SetState(reg, messages.StateReady)
 	}

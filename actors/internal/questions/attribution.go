@@ -7,7 +7,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
-	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/internal/operations"
 )
 
 // attribute finds the running calls that the question may belong to: those of its operation if
@@ -32,7 +32,7 @@ func (q *Question) attribute(running iter.Seq[*contract.Call]) (runs bool) {
 func (q *Question) describe() {
 	origin := q.req.GetOrigin()
 	if q.of != nil {
-		origin.Operation = messages.RefTo(q.of)
+		origin.Operation = operations.RefTo(q.of)
 	}
 	var end time.Time // of the last call
 	for k := range q.calls {
@@ -40,7 +40,7 @@ func (q *Question) describe() {
 			end = k.Deadline
 		}
 		if len(q.calls) == 1 {
-			origin.Operation = messages.RefTo(k.Op)
+			origin.Operation = operations.RefTo(k.Op)
 		}
 	}
 	if len(q.calls) > 0 && end.Before(origin.Deadline) {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/internal/operations"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -58,6 +59,6 @@ func TestQuestionEndsWithTheLastCallThatItMayBelongTo(t *testing.T) {
 	require.Equal(t, now.Add(time.Minute), ask(first, last).Deadline)
 	require.Empty(t, ask(first, last).Operation.Method)
 	require.Equal(t, now.Add(time.Second), ask(first).Deadline)
-	require.Equal(t, messages.RefTo(first.Op), ask(first).Operation)
+	require.Equal(t, operations.RefTo(first.Op), ask(first).Operation)
 	require.Equal(t, now.Add(time.Hour), ask().Deadline)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
+	"github.com/mcpactor/mcpactor/internal/operations"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -104,7 +105,7 @@ func (r *Reports) Replayed(msg *contract.CallReplayed) {
 
 // TaskChanged reports the status of the task of a call.
 func (r *Reports) TaskChanged(msg *contract.TaskChanged) {
-	r.Publish(&messages.TaskChanged{Stamp: r.stamp(table.Of(msg.Of)), Operation: messages.RefTo(msg.Op), Status: string(msg.Task.Status), Message: msg.Task.Message})
+	r.Publish(&messages.TaskChanged{Stamp: r.stamp(table.Of(msg.Of)), Operation: operations.RefTo(msg.Op), Status: string(msg.Task.Status), Message: msg.Task.Message})
 }
 
 // Answered writes that a call has its reply. The code is empty for a result.

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
+	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -87,7 +88,7 @@ func TestWhatIsReportedOfASession(t *testing.T) {
 		for _, open := range []bool{true, false} {
 			synctest.Test(t, func(t *testing.T) {
 				var published []string
-				cfg := &contract.Config{Config: actors.Config{
+				cfg := &contract.Config{Config: protocol.Config{
 					Logger: relay.NewLogger(zerolog.New(new(bytes.Buffer))),
 					Events: relay.New(10, func(event any) { published = append(published, fmt.Sprintf("%T", event)[len("*messages."):]) }, nil, nil),
 				}}

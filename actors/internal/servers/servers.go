@@ -9,6 +9,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
+	"github.com/mcpactor/mcpactor/internal/limits"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
@@ -48,7 +49,7 @@ func (s *Servers) Add(srv mcpbridge.Server, class string) *table.Server {
 		address = srv.Endpoint()
 	}
 	added.Turns = s.gate.NewServer(srv.Name, address, srv.Command != "")
-	s.gate.SetLimits(added.Turns, srv.Limits.MaxSessions, added.Resolved.MaxDials)
+	s.gate.SetLimits(added.Turns, added.Resolved.MaxSessions, added.Resolved.MaxDials)
 	return added
 }
 
@@ -96,23 +97,23 @@ func (s *Servers) setLimits(srv *table.Server, own mcpbridge.Limits) {
 	if own != srv.Own {
 		s.cfg.Logger.Info().Str("server", srv.Name).Msg("server limits changed")
 		srv.Own, srv.Resolved = own, LimitsOf(s.cfg, own)
-		s.gate.SetLimits(srv.Turns, own.MaxSessions, srv.Resolved.MaxDials)
+		s.gate.SetLimits(srv.Turns, srv.Resolved.MaxSessions, srv.Resolved.MaxDials)
 	}
 }
 
-// LimitsOf returns the limits of a server, without zero values that stand for those of the
-// supervisor: MaxSessions 0 is no bound, MaxWaiting 0 is none, and IdleTimeout 0 is never.
+// LimitsOf returns the limits of a server, with those of the supervisor in place of zero values. No limit is a large one, but
+// 0 for MaxSessions and IdleTimeout.
 func LimitsOf(cfg *contract.Config, own mcpbridge.Limits) *mcpbridge.Limits {
 	return &mcpbridge.Limits{
-		MaxSessions:    own.MaxSessions,
-		MaxInFlight:    cmp.Or(own.MaxInFlight, cfg.MaxInFlight),
-		MaxWaiting:     max(0, cmp.Or(own.MaxWaiting, cfg.MaxWaiting)),
-		MaxDials:       cmp.Or(own.MaxDials, cfg.MaxDials),
+		MaxSessions:    max(0, own.MaxSessions),
+		MaxInFlight:    limits.Of(cmp.Or(own.MaxInFlight, cfg.MaxInFlight)),
+		MaxWaiting:     limits.Of(cmp.Or(own.MaxWaiting, cfg.MaxWaiting)),
+		MaxDials:       limits.Of(cmp.Or(own.MaxDials, cfg.MaxDials)),
 		IdleTimeout:    max(0, cmp.Or(own.IdleTimeout, cfg.IdleTimeout)),
-		ConnectTimeout: cmp.Or(own.ConnectTimeout, cfg.ConnectTimeout),
-		CallTimeout:    cmp.Or(own.CallTimeout, cfg.CallTimeout),
-		DrainTimeout:   cmp.Or(own.DrainTimeout, cfg.DrainTimeout),
-		CloseTimeout:   cmp.Or(own.CloseTimeout, cfg.CloseTimeout),
-		HandlerTimeout: cmp.Or(own.HandlerTimeout, cfg.HandlerTimeout),
+		ConnectTimeout: limits.Of(cmp.Or(own.ConnectTimeout, cfg.ConnectTimeout)),
+		CallTimeout:    limits.Of(cmp.Or(own.CallTimeout, cfg.CallTimeout)),
+		DrainTimeout:   limits.Of(cmp.Or(own.DrainTimeout, cfg.DrainTimeout)),
+		CloseTimeout:   limits.Of(cmp.Or(own.CloseTimeout, cfg.CloseTimeout)),
+		HandlerTimeout: limits.Of(cmp.Or(own.HandlerTimeout, cfg.HandlerTimeout)),
 	}
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
+	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
 // A reload replaces the servers that have changed. Those whose limits have changed stay.
 func TestAReloadReplacesTheServersThatHaveChanged(t *testing.T) {
-	cfg := &contract.Config{Config: actors.Config{
+	cfg := &contract.Config{Config: protocol.Config{
 		Servers:     []mcpbridge.Server{{Name: "same", URL: "http://a"}, {Name: "changed", URL: "http://a"}, {Name: "limited", URL: "http://a"}, {Name: "removed", URL: "http://a"}},
 		MaxSessions: 10, MaxInFlight: 5, MaxDials: 1, Random: rand.Float64, Logger: relay.NewLogger(zerolog.Nop()),
 	}}
@@ -40,7 +40,7 @@ func TestAReloadReplacesTheServersThatHaveChanged(t *testing.T) {
 }
 
 func TestLimitsOfAServerAreThoseOfTheSupervisorUnlessItHasItsOwn(t *testing.T) {
-	cfg := &contract.Config{Config: actors.Config{MaxInFlight: 5, MaxWaiting: 6, IdleTimeout: 7}}
+	cfg := &contract.Config{Config: protocol.Config{MaxInFlight: 5, MaxWaiting: 6, IdleTimeout: 7}}
 	require.Equal(t, &mcpbridge.Limits{MaxInFlight: 5, MaxWaiting: 6, IdleTimeout: 7}, LimitsOf(cfg, mcpbridge.Limits{}))
 	require.Equal(t, &mcpbridge.Limits{MaxSessions: 1, MaxInFlight: 2}, LimitsOf(cfg, mcpbridge.Limits{MaxSessions: 1, MaxInFlight: 2, MaxWaiting: -1, IdleTimeout: -1}))
 }

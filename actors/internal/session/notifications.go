@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/internal/operations"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -17,7 +18,7 @@ func (s *session) onNotification(msg *notificationReceived) {
 			if k.Op == msg.of {
 				k.Hear(stamp.Time)
 				stamp.Generation = k.Run.Generation
-				msg.note.SetStamp(stamp)
+				*stampOf(msg.note) = stamp
 				if to := k.Op.Head().Subscriber; to != nil {
 					s.cfg.Post.Send(to, msg.note)
 				}
@@ -25,7 +26,7 @@ func (s *session) onNotification(msg *notificationReceived) {
 		}
 		return
 	}
-	msg.note.SetStamp(stamp)
+	*stampOf(msg.note) = stamp
 	switch note := msg.note.(type) {
 	case *messages.ResourceUpdated:
 		for _, subscriber := range s.subscribers.Subscribers(note.URI) {
@@ -33,8 +34,31 @@ func (s *session) onNotification(msg *notificationReceived) {
 		}
 	case *messages.ServerLog:
 		if op, is := s.calls.OnlyOperation(); is && note.Operation.Method == "" {
-			note.Operation = messages.RefTo(op)
+			note.Operation = operations.RefTo(op)
 		}
 	}
 	s.out.report(&contract.Notified{Of: s.out.of, Note: msg.note, Heard: msg.heard})
+}
+
+// stampOf returns the stamp of a notification.
+func stampOf(note messages.Notification) *messages.Stamp {
+	switch note := note.(type) {
+	case *messages.ToolsChanged:
+		return &note.Stamp
+	case *messages.PromptsChanged:
+		return &note.Stamp
+	case *messages.ResourcesChanged:
+		return &note.Stamp
+	case *messages.ResourceUpdated:
+		return &note.Stamp
+	case *messages.ServerLog:
+		return &note.Stamp
+	case *messages.ElicitationCompleted:
+		return &note.Stamp
+	case *messages.CustomNotification:
+		return &note.Stamp
+	case *messages.Progress:
+		return &note.Stamp
+	}
+	return nil
 }

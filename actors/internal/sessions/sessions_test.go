@@ -8,7 +8,6 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
@@ -17,6 +16,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
 	"github.com/mcpactor/mcpactor/actors/internal/servers"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
+	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -46,7 +46,7 @@ func follow(reg *table.Registration) *inbox {
 
 // newSessions returns sessions of a server whose actors do nothing.
 func newSessions() *Sessions {
-	cfg := &contract.Config{Config: actors.Config{Servers: []mcpbridge.Server{{Name: "s"}}, MaxSessions: 10, MaxDials: 10, Random: rand.Float64}}
+	cfg := &contract.Config{Config: protocol.Config{Servers: []mcpbridge.Server{{Name: "s"}}, MaxSessions: 10, MaxDials: 10, Random: rand.Float64}}
 	with := With{
 		Cfg: cfg, Mailbox: new(mailbox.Mailbox), Table: table.New(servers.LimitsOf(cfg, mcpbridge.Limits{}), table.Tenants{}), Gate: servers.NewGate(cfg),
 		Owners: owners.New(), Closings: closing.New(10), Alarm: new(alarm.Alarm[func()]),

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 	"time"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
@@ -58,10 +59,21 @@ func (l *Load) CountReplied(msg *contract.CallReplied, now time.Time) {
 		return
 	}
 	l.Count(msg.Code)
-	l.Durations.Add(now.Sub(msg.Call.Accepted))
+	AddTo(&l.Durations, now.Sub(msg.Call.Accepted))
 	if msg.Call.Run.Attempts > 0 {
-		l.Waits.Add(msg.Waited)
+		AddTo(&l.Waits, msg.Waited)
 	}
+}
+
+// AddTo counts a duration in a histogram. A negative one counts as 0.
+func AddTo(h *messages.Histogram, d time.Duration) {
+	d = max(0, d)
+	i := sort.Search(len(h.Counts)-1, func(i int) bool {
+		bound, _ := h.Bound(i)
+		return d <= bound
+	})
+	h.Counts[i]++
+	h.Sum += d
 }
 
 // Count counts a reply. The code is empty for a result.

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -19,7 +20,7 @@ func init() {
 		m.Snapshot.ID = m.ID
 		return m.Snapshot, err
 	})
-	for op, reply := range messages.Operations() {
+	for op, reply := range clusterapi.Operations() {
 		named(formed, op)
 		if byType[reflect.TypeOf(reply).Elem()] == nil { // several have the same
 			named(plain, reply)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/limits"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
@@ -28,7 +29,7 @@ const (
 
 // cleanUp runs the cleanup of a server for a session, until it succeeds.
 func cleanUp(ctx context.Context, config *mcpbridge.Server, session string) (err error) {
-	limit := cmp.Or(config.Cleanup.Timeout, cleanupDefault)
+	limit := limits.Of(cmp.Or(config.Cleanup.Timeout, cleanupDefault))
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	pause := cleanupPause

@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/operations"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -35,7 +36,7 @@ func (q *Questions) MarkLog(note []byte, ex *Exchange) []byte {
 	if ex.Operation == nil {
 		return note
 	}
-	return withMeta(note, q.keyOf(), messages.RefTo(ex.Operation))
+	return withMeta(note, q.keyOf(), operations.RefTo(ex.Operation))
 }
 
 // LogOf removes the mark from the parameters of a log message, and returns the operation, or nothing if it has no mark.

@@ -35,7 +35,7 @@ func TestDocumentationHasAllFieldsOpsEventsAndFlags(t *testing.T) {
 	_, err := parseRequest([]byte(`{"id":1,"no field":1}`))
 	_, fields, found := strings.Cut(err.Error(), "the fields are ")
 	require.True(t, found)
-	names := append(strings.Split(fields, ", "), operations...)
+	names := append(strings.Split(fields, ", "), ops...)
 	hump := regexp.MustCompile("([a-z])([A-Z])")
 	for _, event := range eventTypes(t) {
 		names = append(names, strings.ToLower(hump.ReplaceAllString(event, "${1}_$2")))

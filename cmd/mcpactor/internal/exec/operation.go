@@ -9,33 +9,34 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcpactor/mcpactor/internal/operations"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
 var (
 	// operationTypes has the types of the operations by their op. A call of a tool has none.
 	operationTypes = map[string]reflect.Type{}
-	// operations are the values of op.
-	operations []string
+	// ops are the values of op.
+	ops []string
 	// parameterOps has the fields that only some operations take, with these operations.
 	parameterOps = map[string][]string{"scopes": {"close_matching"}}
 )
 
 func init() {
 	hump := regexp.MustCompile(`([a-z])([A-Z])`)
-	for op := range messages.Operations() {
+	for op := range operations.All() {
 		of := reflect.TypeOf(op).Elem()
 		name := strings.ToLower(hump.ReplaceAllString(of.Name(), "${1}_$2"))
 		if name == "call_tool" {
 			continue
 		}
 		operationTypes[name] = of
-		operations = append(operations, name)
+		ops = append(ops, name)
 		for _, p := range parametersOf(name, reflect.New(of).Elem()) {
 			parameterOps[p.name] = append(parameterOps[p.name], name)
 		}
 	}
-	operations = append(operations, "tools",
+	ops = append(ops, "tools",
 		"close_session", "close_scope", "close_server", "close_matching", "close_all", "restart", "forget", "inspect", "cancel")
 }
 
@@ -75,7 +76,7 @@ func parametersOf(op string, v reflect.Value) (all []parameter) {
 // newOperation returns an operation with what a request has given.
 func newOperation(h messages.Header, op string, given map[string]json.RawMessage) (messages.Operation, error) {
 	if operationTypes[op] == nil {
-		return nil, fieldErr("op", fmt.Errorf("%q is unknown; the operations are %s", op, strings.Join(operations, ", ")))
+		return nil, fieldErr("op", fmt.Errorf("%q is unknown; the operations are %s", op, strings.Join(ops, ", ")))
 	}
 	v := reflect.New(operationTypes[op])
 	for _, p := range parametersOf(op, v.Elem()) {

@@ -1,4 +1,4 @@
-package actors
+package protocol
 
 import (
 	"time"
@@ -6,11 +6,20 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
+
+// StartRegistry spawns a registry and returns the PID that takes all commands, [Reload], [Stop] and the
+// messages of a [Cluster]. The PID stays valid: after the registry has stopped, for whatever
+// reason, commands are answered with [messages.CodeClosed], until another actor takes the name. free
+// is false if the name is taken in the system, and then nothing is spawned.
+//
+// Package actors/registry sets it, and exports nothing: no other module can start a registry.
+var StartRegistry func(system *actor.ActorSystem, cfg Config) (pid *actor.PID, free bool)
 
 // Config is the configuration of a registry and its sessions. It has no defaults: package
 // supervisor sets every field.
@@ -18,7 +27,7 @@ type Config struct {
 	Name     string             // the id of the PID; empty: it gets one
 	Servers  []mcpbridge.Server // whose limits take the place of those below
 	Dialer   dial.Dialer        // opens connections
-	Strategy Strategy           // decides about sessions that have failed
+	Strategy actors.Strategy    // decides about sessions that have failed
 	Logger   *relay.Logger      // which never blocks
 	Events   *relay.Relay[any]  // to the EventStream
 	Post     *relay.Post        // to actors and processes of others
@@ -43,7 +52,7 @@ type Config struct {
 	DrainTimeout   time.Duration // for the calls of a session that closes
 	CloseTimeout   time.Duration // for the DELETE, or the end of a process
 
-	Interceptors []Interceptor // the first one is the outermost
+	Interceptors []actors.Interceptor // the first one is the outermost
 
 	Capabilities   *mcp.ClientCapabilities // that are declared to servers, unless the scope declares others; or nil
 	Handler        *actor.PID              // for requests of servers, or nil

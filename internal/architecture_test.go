@@ -84,12 +84,12 @@ var imports = []struct{ of, may string }{
 	{"internal/identity", "internal/guard"},
 	{"mcpbridge/internal/challenge mcpbridge/internal/header", ""},
 	{"mcpbridge/internal/rpc", "internal/wellformed"},
-	{"mcpbridge", "messages internal/guard internal/identity internal/loopback internal/oauthresource internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/rpc"},
+	{"mcpbridge", "messages internal/guard internal/identity internal/limits internal/loopback internal/oauthresource internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/rpc"},
 	{"internal/listclass", "mcpbridge messages internal/guard internal/identity"},
 	{"internal/dial", "mcpbridge messages"},
 	{"mcpbridge/internal/redact", "mcpbridge internal/guard internal/visible"},
 	{"mcpbridge/internal/stderr", "messages internal/guard internal/relay"},
-	{"mcpbridge/internal/wire", "mcpbridge messages internal/caller internal/guard mcpbridge/internal/redact mcpbridge/internal/rpc"},
+	{"mcpbridge/internal/wire", "mcpbridge messages internal/caller internal/guard internal/operations mcpbridge/internal/redact mcpbridge/internal/rpc"},
 	{"mcpbridge/internal/doubt", "mcpbridge mcpbridge/internal/rpc mcpbridge/internal/wire"},
 	{"mcpbridge/internal/transport", "mcpbridge internal/guard mcpbridge/internal/redact mcpbridge/internal/stderr mcpbridge/internal/wire"},
 	{"mcpbridge/internal/tap", "mcpbridge mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/transport mcpbridge/internal/wire"},
@@ -110,8 +110,8 @@ var imports = []struct{ of, may string }{
 	{"resume/...", "mcpbridge messages resume/... internal/entry"},
 
 	// The actors communicate by messages: a session knows nothing of the registry, which spawns it.
-	{"internal/protocol", "mcpbridge messages internal/caller internal/relay"},
 	{"actors", "mcpbridge messages internal/dial internal/relay"},
+	{"internal/protocol", "mcpbridge messages actors internal/caller internal/dial internal/listclass internal/relay"},
 	{"actors/internal/alarm actors/internal/callctx actors/internal/mailbox actors/internal/ring", ""},
 	{"actors/internal/contract", "actors mcpbridge messages internal/caller internal/dial internal/dispatch internal/guard internal/protocol internal/recordkey internal/relay internal/tasks " +
 		"actors/internal/callctx actors/internal/mailbox actors/internal/ring"},
@@ -120,11 +120,11 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/faults", "actors mcpbridge messages actors/internal/admission"},
 	{"actors/internal/table", "mcpbridge messages internal/dial internal/nearest internal/protocol actors/internal/admission actors/internal/alarm " +
 		"actors/internal/catalogue actors/internal/contract actors/internal/faults actors/internal/mailbox"},
-	{"actors/internal/questions", "messages internal/protocol internal/relay actors/internal/contract actors/internal/mailbox actors/internal/ring"},
+	{"actors/internal/questions", "messages internal/operations internal/protocol internal/relay actors/internal/contract actors/internal/mailbox actors/internal/ring"},
 	{"actors/internal/connections", "mcpbridge internal/dial"},
 	{"actors/internal/owed", "messages internal/tasks actors/internal/contract"},
 	{"actors/internal/subscribers", "mcpbridge messages internal/relay actors/internal/contract"},
-	{"actors/internal/session", "actors mcpbridge messages internal/dial internal/relay internal/tasks actors/internal/alarm actors/internal/callctx actors/internal/connections actors/internal/contract " +
+	{"actors/internal/session", "actors mcpbridge messages internal/dial internal/operations internal/relay internal/tasks actors/internal/alarm actors/internal/callctx actors/internal/connections actors/internal/contract " +
 		"actors/internal/mailbox actors/internal/owed actors/internal/questions actors/internal/subscribers"},
 	{"actors/internal/cleanup", "actors mcpbridge actors/internal/alarm actors/internal/contract actors/internal/mailbox"},
 	{"actors/internal/pace", "actors/internal/alarm"},
@@ -139,7 +139,7 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/member", "messages internal/protocol actors/internal/contract actors/internal/table"},
 	{"actors/internal/lists", "actors mcpbridge messages internal/identity internal/listclass actors/internal/catalogue actors/internal/contract actors/internal/interception actors/internal/jobs actors/internal/mailbox " +
 		"actors/internal/member actors/internal/owners actors/internal/reports actors/internal/table"},
-	{"actors/internal/servers", "mcpbridge actors/internal/admission actors/internal/contract actors/internal/table"},
+	{"actors/internal/servers", "mcpbridge internal/limits actors/internal/admission actors/internal/contract actors/internal/table"},
 	{"actors/internal/sessions", "mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/cleanup actors/internal/closing actors/internal/contract " +
 		"actors/internal/lists actors/internal/mailbox actors/internal/owners actors/internal/servers actors/internal/session actors/internal/table"},
 	{"actors/internal/dialing", "actors mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/contract actors/internal/faults " +
@@ -152,12 +152,12 @@ var imports = []struct{ of, may string }{
 		"actors/internal/admission actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
 		"actors/internal/calls actors/internal/closer actors/internal/closing actors/internal/dialing actors/internal/inspection actors/internal/interception actors/internal/jobs actors/internal/lists actors/internal/member actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/servers actors/internal/sessions actors/internal/table"},
 
-	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/caller internal/dial internal/protocol internal/relay internal/schemas internal/storelimit"},
+	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/caller internal/dial internal/limits internal/protocol internal/relay internal/schemas internal/storelimit"},
 	{"supervisor/debug supervisor/health", "messages supervisor internal/visible"},
 	{"supervisor/telemetry", "actors mcpbridge messages supervisor internal/caller internal/dial internal/tasks internal/tracecontext"},
-	{"internal/clusterapi", "messages internal/caller internal/dial internal/dispatch internal/door internal/entry internal/freeport internal/guard internal/recordkey " +
+	{"internal/clusterapi", "messages internal/caller internal/dial internal/dispatch internal/door internal/entry internal/freeport internal/guard internal/operations internal/recordkey " +
 		"internal/protocol internal/relay internal/results internal/storelimit internal/tracecontext"}, // the module cluster has the rest
-	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/caller internal/exact internal/guard internal/nearest internal/recordkey internal/relay internal/schemas internal/storelimit internal/tracecontext internal/visible"},
+	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/caller internal/exact internal/guard internal/limits internal/nearest internal/recordkey internal/relay internal/schemas internal/storelimit internal/tracecontext internal/visible"},
 	{"config", "mcpbridge messages supervisor toolset internal/loopback internal/nearest internal/wellformed"},
 
 	{"internal/gateway", "mcpbridge messages resume supervisor toolset internal/caller internal/identity internal/listclass internal/mcpserver internal/recordkey internal/results"},

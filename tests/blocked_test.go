@@ -42,7 +42,7 @@ func lazyChannel() func() chan struct{} {
 func TestLogWriterThatBlocksDelaysNothing(t *testing.T) {
 	release := lazyChannel()
 	writer := &blockedWriter{open: func() <-chan struct{} { return release() }}
-	inFakeTime(t, supervisor.Config{Logger: zerolog.New(writer), BackoffBase: 1, Budget: 1 << 30}, func(h *harness) {
+	inFakeTime(t, supervisor.Config{Logger: zerolog.New(writer), BackoffBase: 1, Budget: -1}, func(h *harness) {
 		began := time.Now()
 		for range 200 {
 			for _, scope := range []string{"a", "b"} {
@@ -72,7 +72,7 @@ func TestLogWriterThatBlocksDelaysNothing(t *testing.T) {
 // H-D4: an event handler that blocks delays only events. The number of waiting events is
 // bounded, the events beyond are dropped and counted, and Stop reports the handler.
 func TestEventHandlerThatBlocksDelaysNothing(t *testing.T) {
-	inFakeTime(t, supervisor.Config{BackoffBase: 1, Budget: 1 << 30}, func(h *harness) {
+	inFakeTime(t, supervisor.Config{BackoffBase: 1, Budget: -1}, func(h *harness) {
 		h.log = nil // there are more lines than events that reach the test
 		release := make(chan struct{})
 		h.system.EventStream.Subscribe(func(event any) {

@@ -52,8 +52,9 @@ type session struct {
 func (l *list) wanted() uint64 { return l.news + l.changes.Load() }
 
 // stale reports whether the catalogue must be asked for the list again. It knows whether the server must list again.
+// The list of a server that is down is stale: who asks for it has the server probed.
 func (l *list) stale() bool {
-	return l.seen != l.wanted() || !l.until.IsZero() && !time.Now().Before(l.until)
+	return l.down || l.seen != l.wanted() || !l.until.IsZero() && !time.Now().Before(l.until)
 }
 
 // join returns a channel that gets the end of a fetch of the list, or nil if the list is not stale.
@@ -92,7 +93,8 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch l.down = errors.Is(err, messages.CodeUnavailable) || from.Down && from.Stale; {
+	over := op.Fresh && errors.Is(err, messages.CodeDeadline) // as before, the server is down
+	switch l.down = over || errors.Is(err, messages.CodeUnavailable) || from.Down && from.Stale; {
 	case !l.down || err == nil:
 		l.away = nil
 	case !op.Fresh: // or else there was a stale list before, or away says why there was none

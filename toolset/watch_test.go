@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -129,6 +130,39 @@ func TestToolsOfAServerThatIsDownAreMarkedUntilItIsBack(t *testing.T) {
 		require.Equal(c, "s0__a s0__z", c.tools("a"))
 		sessions, _ := c.counts()
 		require.LessOrEqual(c, sessions, 2, "that of the one who called, and that of the one who lists")
+	})
+}
+
+// After a fetch has failed, the catalogue does not want to be asked for some seconds, and a probe may end at its deadline.
+// Neither ends the probes.
+func TestServerIsProbedUntilItIsBack(t *testing.T) {
+	var probes atomic.Int32
+	expires := func(next actors.Runner) actors.Runner {
+		return func(ctx context.Context, op messages.Operation) (messages.Result, error) {
+			list, is := op.(*messages.ListTools)
+			if is && list.Fresh && list.Key.Scope == "a" && probes.Add(1) == 1 {
+				return nil, messages.NewFailure(op, messages.CodeDeadline, "too late")
+			}
+			return next(ctx, op)
+		}
+	}
+	withLeaving(t, supervisor.Config{Interceptors: []actors.Interceptor{expires}}, func(ctx context.Context, c *crowd, l *leaving, news chan string) {
+		require.Equal(c, "s0__a", c.tools("a"))
+		_, err := c.sup.Client().CloseAll(ctx)
+		require.NoError(c, err)
+		l.away.Store(true)
+		time.Sleep(5 * time.Minute) // until the list is stale
+		h := messages.To("s0", "x")
+		h.Deadline = time.Now().Add(time.Second)
+		_, err = c.sup.Client().Do(ctx, &messages.ListTools{Header: h, Shared: true, Fresh: true})
+		require.ErrorIs(c, err, messages.CodeUnavailable)
+		require.Equal(c, "s0__a?", c.tools("a"))
+		time.Sleep(time.Minute)
+		l.away.Store(false)
+		time.Sleep(3 * time.Second)
+		require.Len(c, news, 1)
+		require.Equal(c, int32(2), probes.Load())
+		require.Equal(c, "s0__a", c.tools("a"))
 	})
 }
 

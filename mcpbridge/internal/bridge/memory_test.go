@@ -3,15 +3,19 @@ package bridge
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -76,4 +80,82 @@ func TestPanicOfAServerInMemoryIsLeftToOtherSessions(t *testing.T) {
 	defer client.Close()
 	_, err = client.CallTool(t.Context(), &mcp.CallToolParams{Name: "panic"})
 	require.ErrorContains(t, err, "unchanged")
+}
+
+// inFrontOf returns a server in memory that announces changes, with something in front of its handlers.
+func inFrontOf(front func(ctx context.Context, method string) error) *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "fronted"}, &mcp.ServerOptions{
+		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
+		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
+		Capabilities: &mcp.ServerCapabilities{
+			Tools: &mcp.ToolCapabilities{ListChanged: true}, Resources: &mcp.ResourceCapabilities{Subscribe: true},
+		},
+	})
+	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if err := front(ctx, method); err != nil {
+				return nil, err
+			}
+			return next(ctx, method, req)
+		}
+	})
+	return s
+}
+
+func TestSlowServerInMemoryAnnouncesAllChanges(t *testing.T) {
+	for _, slow := range []string{rpc.MethodListen} {
+		t.Run(slow, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := inFrontOf(func(_ context.Context, method string) error {
+					if method == slow {
+						time.Sleep(time.Second)
+					}
+					return nil
+				})
+				var heard []string // by one goroutine
+				b := New([]mcpbridge.Server{{Name: "test", InMemory: server}}, nil)
+				c, err := b.Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test"}, Heard: func(n messages.Notification, _ messages.Operation) {
+					heard = append(heard, fmt.Sprintf("%T", n))
+				}})
+				require.NoError(t, err)
+				addTool := func() {
+					server.AddTool(&mcp.Tool{Name: "tool", InputSchema: map[string]any{"type": "object"}}, nil)
+					time.Sleep(time.Minute) // the SDK announces it after a moment
+				}
+				addTool()
+				_, err = c.Do(t.Context(), &messages.Subscribe{URI: "file:///a"})
+				require.NoError(t, err)
+				require.NoError(t, server.ResourceUpdated(t.Context(), &mcp.ResourceUpdatedNotificationParams{URI: "file:///a"}))
+				addTool()
+				require.NoError(t, c.Close(t.Context()))
+				require.Equal(t, []string{"*messages.ToolsChanged", "*messages.ResourceUpdated", "*messages.ToolsChanged"}, heard)
+			})
+		})
+	}
+}
+
+func TestSubscriptionThatIsNotAcknowledgedEndsNoDial(t *testing.T) {
+	for name, test := range map[string]struct {
+		listen func(context.Context) error
+		after  time.Duration
+	}{
+		"refused": {func(context.Context) error { return errors.New("no") }, 0},
+		"silent":  {func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }, 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				server := inFrontOf(func(ctx context.Context, method string) error {
+					if method == rpc.MethodListen {
+						return test.listen(ctx)
+					}
+					return nil
+				})
+				c, err := New([]mcpbridge.Server{{Name: "test", InMemory: server}}, nil).Dial(t.Context(), dial.Request{Key: messages.Key{Server: "test"}})
+				require.NoError(t, err)
+				require.Equal(t, test.after, time.Since(began))
+				require.NoError(t, c.Close(t.Context()))
+			})
+		})
+	}
 }

@@ -9,6 +9,7 @@ const (
 	// MethodDiscover is the first request to a server whose protocol is not known.
 	MethodDiscover     = "server/discover"
 	MethodListen       = "subscriptions/listen"
+	MethodAcknowledged = "notifications/subscriptions/acknowledged"
 	MethodCallTool     = "tools/call"
 	MethodCancelled    = "notifications/cancelled"
 	MethodToolsChanged = "notifications/tools/list_changed"
@@ -27,9 +28,8 @@ const AnyNotification = "*"
 
 // notifications are the notifications of MCP that servers send.
 var notifications = []string{
-	MethodCancelled, MethodCompleted, MethodLog, MethodProgress, MethodToolsChanged, MethodUpdated,
-	"notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/subscriptions/acknowledged",
-	"notifications/tasks/status",
+	MethodAcknowledged, MethodCancelled, MethodCompleted, MethodLog, MethodProgress, MethodToolsChanged, MethodUpdated,
+	"notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/tasks/status",
 }
 
 // IsNotificationOfMCP reports whether a method is a notification of MCP that servers send.

@@ -48,9 +48,10 @@ type Tap struct {
 
 	mu      sync.Mutex
 	pending map[jsonrpc.ID]*wire.Exchange
-	closing bool          // the bridge itself ends the connection
-	ended   error         // the error that ended the connection
-	over    chan struct{} // closed when ended is set
+	listens map[jsonrpc.ID]chan struct{} // of each subscriptions/listen that is not answered
+	closing bool                         // the bridge itself ends the connection
+	ended   error                        // the error that ended the connection
+	over    chan struct{}                // closed when ended is set
 }
 
 // New returns a tap on a transport of the SDK. input is the pipe to the server. It is nil if a message may have arrived
@@ -58,7 +59,7 @@ type Tap struct {
 func New(config *mcpbridge.Server, session *transport.Session, inner mcp.Transport, input *Input) *Tap {
 	t := &Tap{
 		config: config, session: session, inner: inner, input: input, writing: make(chan struct{}, 1), over: make(chan struct{}),
-		pending: map[jsonrpc.ID]*wire.Exchange{},
+		pending: map[jsonrpc.ID]*wire.Exchange{}, listens: map[jsonrpc.ID]chan struct{}{},
 		answers: wire.Answers{IDs: rpc.NewIDs(session.Strays), Progress: &session.Progress, Custom: session.Custom},
 	}
 	if config.Verbatim {
@@ -206,7 +207,11 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		switch msg := msg.(type) {
 		case *jsonrpc.Response:
 			c.tap.session.Discovery.Answered()
+			c.tap.listened(msg.ID)
 		case *jsonrpc.Request:
+			if msg.Method == rpc.MethodAcknowledged {
+				c.tap.acknowledged(msg.Params)
+			}
 			var admitted bool
 			if admitted, err = c.tap.session.Backpressure.Admit(c.tap.session.Cut, msg); err == nil && !admitted {
 				continue
@@ -220,9 +225,17 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// Write writes a message. It notes a request, and where in the pipe it ends. A request that was not
+// Write writes a message. It returns when the server has answered subscriptions/listen.
+func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) error {
+	if req, ok := msg.(*jsonrpc.Request); ok && req.Method == rpc.MethodListen {
+		return c.listen(ctx, req)
+	}
+	return c.send(ctx, msg)
+}
+
+// send writes a message. It notes a request, and where in the pipe it ends. A request that was not
 // written up to its closing brace was not received.
-func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) (err error) {
+func (c *connection) send(ctx context.Context, msg jsonrpc.Message) (err error) {
 	if resp, ok := msg.(*jsonrpc.Response); ok && c.tap.session.Backpressure.IsBarrier(resp.ID) {
 		return nil
 	}

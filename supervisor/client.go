@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,8 +21,8 @@ import (
 // methods may be called from any goroutine.
 //
 // When a context ends, its operation is cancelled with [messages.Cancel]. The deadline of
-// a context becomes the deadline of its operation, unless the operation has one. So do its
-// attributes and its trace, see [messages.WithAttributes]. The values of a context reach
+// a context becomes the deadline of its operation, unless the operation has one. A context
+// may have other fields of the header as well, see [WithHeader]. The values of a context reach
 // interceptors and the credentials of each request of the operation. They are not kept
 // after the method has returned. All errors are of type [*messages.Failure].
 type Client struct {
@@ -187,28 +188,35 @@ type progressKey struct{}
 // PrivateKey keeps the function from operations that this one causes.
 func (progressKey) PrivateKey() {}
 
-// waitKey is the key of the time in a context of [WithWaitUntil].
-type waitKey struct{}
+// headerKey is the key of the header in a context of [WithHeader].
+type headerKey struct{}
 
-// PrivateKey keeps the time from operations that this one causes.
-func (waitKey) PrivateKey() {}
+// PrivateKey keeps the header from operations that this one causes.
+func (headerKey) PrivateKey() {}
 
-// WithWaitUntil returns a context for operations of a [Client], which wait for their sessions until
-// a time, and may then run until the deadline. See [messages.Header.WaitUntil].
-func WithWaitUntil(ctx context.Context, until time.Time) context.Context {
-	return context.WithValue(ctx, waitKey{}, until)
+// WithHeader returns a context for operations of a [Client]. A field that is zero in the header of an operation is that of h, and
+// a field that is zero in h is that of ctx. Key, ID, Subscriber, Owner and PassOn of h are ignored, because they belong to one
+// operation. Deadline bounds only the operation. What comes before it, such as the list of [CallToolAs] or the approval of a
+// toolset, ends at the deadline of ctx.
+func WithHeader(ctx context.Context, h messages.Header) context.Context {
+	complete(ctx, &h)
+	ctx = messages.WithTrace(messages.WithAttributes(ctx, h.Attributes), h.Trace)
+	return context.WithValue(ctx, headerKey{}, &h)
 }
 
-// quietKey is the key of the time in a context of [WithQuiet].
-type quietKey struct{}
-
-// PrivateKey keeps the time from operations that this one causes.
-func (quietKey) PrivateKey() {}
-
-// WithQuiet returns a context for operations of a [Client] that end when nothing was heard of them for a
-// time while they run, and at the latest at the deadline. See [messages.Header.Quiet].
-func WithQuiet(ctx context.Context, quiet time.Duration) context.Context {
-	return context.WithValue(ctx, quietKey{}, quiet)
+// complete sets the fields of a header that are zero, and belong to no single operation, to those of a context.
+func complete(ctx context.Context, h *messages.Header) {
+	if from, ok := ctx.Value(headerKey{}).(*messages.Header); ok {
+		h.Deadline = cmp.Or(h.Deadline, from.Deadline)
+		h.WaitUntil = cmp.Or(h.WaitUntil, from.WaitUntil)
+		h.Quiet = cmp.Or(h.Quiet, from.Quiet)
+		h.Replay = cmp.Or(h.Replay, from.Replay)
+		h.Handler = cmp.Or(h.Handler, from.Handler)
+	}
+	if h.Attributes.Len() == 0 {
+		h.Attributes = messages.AttributesOf(ctx)
+	}
+	h.Trace = cmp.Or(h.Trace, messages.TraceOf(ctx))
 }
 
 // maxNotes is how many notifications of progress wait for a slow function.
@@ -288,6 +296,7 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 	timed := false // the operation ends with the deadline of ctx anyway
 	if isOperation {
 		h := op.Head()
+		complete(ctx, h)
 		if at, ok := ctx.Deadline(); ok {
 			if h.Deadline.IsZero() {
 				h.Deadline = at
@@ -300,18 +309,6 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 		}
 		if notes != nil {
 			h.Subscriber = box.PID
-		}
-		if h.WaitUntil.IsZero() {
-			h.WaitUntil, _ = ctx.Value(waitKey{}).(time.Time)
-		}
-		if h.Quiet == 0 {
-			h.Quiet, _ = ctx.Value(quietKey{}).(time.Duration)
-		}
-		if h.Attributes.Len() == 0 {
-			h.Attributes = messages.AttributesOf(ctx)
-		}
-		if h.Trace == (messages.Trace{}) {
-			h.Trace = messages.TraceOf(ctx)
 		}
 		called := &protocol.ClientCall{Op: op}
 		called.Values.Hold(ctx)

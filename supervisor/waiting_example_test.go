@@ -14,7 +14,7 @@ import (
 )
 
 // A call waits 20 seconds for its session, and may then run for as long as it needs.
-func ExampleWithWaitUntil() {
+func ExampleWithHeader() {
 	sup, err := supervisor.Start(newSystem(), supervisor.Config{Servers: []supervisor.Server{
 		{Name: "desk", URL: "http://127.0.0.1:1/mcp"}, // where nobody listens
 	}})
@@ -24,9 +24,7 @@ func ExampleWithWaitUntil() {
 	defer sup.Stop(context.Background())
 	start := time.Now().Add(-20 * time.Second) // the example does not want to wait
 
-	ctx := supervisor.WithWaitUntil(context.Background(), start.Add(20*time.Second))
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
-	defer cancel()
+	ctx := supervisor.WithHeader(context.Background(), messages.Header{WaitUntil: start.Add(20 * time.Second), Deadline: start.Add(10 * time.Minute)})
 	_, err = sup.Client().CallTool(ctx, "desk", "agent", &mcp.CallToolParams{Name: "report"})
 	if errors.Is(err, messages.CodeUnavailable) {
 		fmt.Println("no session in time; the tool has not run")
@@ -35,7 +33,7 @@ func ExampleWithWaitUntil() {
 }
 
 // A call may take an hour, as long as its server is heard from time to time. This server is never heard.
-func ExampleWithQuiet() {
+func ExampleWithHeader_quiet() {
 	desk := mcp.NewServer(&mcp.Implementation{Name: "desk", Version: "1"}, nil)
 	mcp.AddTool(desk, &mcp.Tool{Name: "report"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
 		<-ctx.Done()
@@ -48,8 +46,7 @@ func ExampleWithQuiet() {
 	defer sup.Stop(context.Background())
 
 	patience := 30 * time.Millisecond // the example does not want to wait
-	ctx, cancel := context.WithTimeout(supervisor.WithQuiet(context.Background(), patience), time.Hour)
-	defer cancel()
+	ctx := supervisor.WithHeader(context.Background(), messages.Header{Quiet: patience, Deadline: time.Now().Add(time.Hour)})
 	_, err = sup.Client().CallTool(ctx, "desk", "agent", &mcp.CallToolParams{Name: "report"})
 	if errors.Is(err, messages.CodeQuiet) {
 		fmt.Println("the server is silent; the tool may have run")

@@ -411,6 +411,41 @@ func TestAttributesAndTracesOutOfBoundsAreRejected(t *testing.T) {
 	}
 }
 
+// Fields of one operation are not those of another one, nor of an operation that it causes.
+func TestContextHasFieldsOfTheHeader(t *testing.T) {
+	var client *supervisor.Client
+	var seen []messages.Header
+	inFakeTime(t, withInterceptors(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
+		seen = append(seen, *op.Head())
+		if op.Head().Key.Scope == "a" {
+			if _, err := client.Ping(ctx, "s", "b"); err != nil {
+				return nil, err
+			}
+		}
+		return next(ctx, op)
+	}), func(h *harness) {
+		client = h.sup.Client()
+		first, second, own := time.Now().Add(time.Minute), time.Now().Add(time.Hour), time.Now().Add(time.Second)
+		outer := messages.Header{
+			Key: messages.Key{Server: "x", Scope: "x"}, ID: "x", Deadline: second, WaitUntil: first, Quiet: time.Second, Replay: messages.ReplayAlways,
+			Subscriber: h.pid, Attributes: messages.Attributes{}.With("tenant", "acme"), Trace: oneTrace, Owner: h.pid, Handler: h.pid,
+		}
+		ctx, cancel := context.WithTimeout(supervisor.WithHeader(h.t.Context(), outer), 24*time.Hour)
+		defer cancel()
+		ctx = supervisor.WithHeader(ctx, messages.Header{WaitUntil: second, Trace: otherTrace})
+		ping := &messages.Ping{Header: messages.To("s", "a")}
+		ping.ID, ping.Deadline, ping.Replay = "own", own, messages.ReplayNever
+		_, err := client.Do(ctx, ping)
+		require.NoError(t, err)
+		want := messages.Header{
+			Key: ping.Key, ID: "own", Deadline: own, WaitUntil: second, Quiet: time.Second, Replay: messages.ReplayNever,
+			Attributes: outer.Attributes, Trace: otherTrace, Handler: h.pid,
+		}
+		caused := messages.Header{Key: messages.Key{Server: "s", Scope: "b"}, ID: seen[1].ID, Deadline: own, Attributes: want.Attributes, Trace: want.Trace}
+		require.Equal(t, []messages.Header{want, caused}, seen)
+	})
+}
+
 // passing is an interceptor that does nothing.
 func passing(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
 	return next(ctx, op)

@@ -94,7 +94,7 @@ func TestCallEndsWhenNothingWasHeardOfIt(t *testing.T) {
 				p.fails(messages.CodeDeadline)
 				<-cancelled
 
-				ctx, stop := context.WithTimeout(supervisor.WithQuiet(t.Context(), 2*time.Second), time.Minute)
+				ctx, stop := context.WithTimeout(supervisor.WithHeader(t.Context(), messages.Header{Quiet: 2 * time.Second}), time.Minute)
 				defer stop()
 				began, heard := time.Now(), 0
 				_, err := h.sup.Client().CallTool(supervisor.WithProgress(ctx, func(*messages.Progress) { heard++ }), "s", "a",

@@ -83,9 +83,9 @@ func (cmd *Call) Run(p *cli.Program) error {
 		done()
 		return errors.Join(err, i.Stop(closeLimit))
 	}
-	calling := supervisor.WithProgress(supervisor.WithQuiet(ctx, cmd.Quiet), func(p *messages.Progress) { progress.Store(p) })
+	calling := supervisor.WithProgress(ctx, func(p *messages.Progress) { progress.Store(p) })
 	header := messages.To(cmd.Server, cmd.Scope)
-	header.Verbatim = true
+	header.Quiet, header.Verbatim = cmd.Quiet, true
 	got, err := i.Running.Client().Do(calling, &messages.CallTool{Header: header, Params: &mcp.CallToolParams{Name: name, Arguments: arguments}})
 	reply, _ := got.(*messages.ToolResult)
 	unknown := ""

@@ -100,7 +100,7 @@ func parseRequest(line []byte) (*request, error) {
 		}
 	}
 	h := messages.To(server, scope)
-	h.Replay, h.Verbatim = replayMode, true
+	h.Replay, h.Quiet, h.Verbatim = replayMode, r.quiet, true
 	r.key, r.replay = h.Key.Normal(), replayMode
 	switch op {
 	case "":

@@ -200,11 +200,8 @@ func (r *runner) perform(ctx context.Context, j *job) *response {
 		if err != nil {
 			return responseTo(j.id, nil, err)
 		}
-		call.Replay = j.replay
+		call.Replay, call.Quiet = j.replay, j.quiet
 		cmd = call
-	}
-	if j.quiet > 0 {
-		ctx = supervisor.WithQuiet(ctx, j.quiet)
 	}
 	if j.progress {
 		ctx = supervisor.WithProgress(ctx, r.events.progress(j.id))

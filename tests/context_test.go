@@ -411,41 +411,6 @@ func TestAttributesAndTracesOutOfBoundsAreRejected(t *testing.T) {
 	}
 }
 
-// Fields of one operation are not those of another one, nor of an operation that it causes.
-func TestContextHasFieldsOfTheHeader(t *testing.T) {
-	var client *supervisor.Client
-	var seen []messages.Header
-	inFakeTime(t, withInterceptors(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
-		seen = append(seen, *op.Head())
-		if op.Head().Key.Scope == "a" {
-			if _, err := client.Ping(ctx, "s", "b"); err != nil {
-				return nil, err
-			}
-		}
-		return next(ctx, op)
-	}), func(h *harness) {
-		client = h.sup.Client()
-		first, second, own := time.Now().Add(time.Minute), time.Now().Add(time.Hour), time.Now().Add(time.Second)
-		outer := messages.Header{
-			Key: messages.Key{Server: "x", Scope: "x"}, ID: "x", Deadline: second, WaitUntil: first, Quiet: time.Second, Replay: messages.ReplayAlways,
-			Subscriber: h.pid, Attributes: messages.Attributes{}.With("tenant", "acme"), Trace: oneTrace, Owner: h.pid, Handler: h.pid,
-		}
-		ctx, cancel := context.WithTimeout(supervisor.WithHeader(h.t.Context(), outer), 24*time.Hour)
-		defer cancel()
-		ctx = supervisor.WithHeader(ctx, messages.Header{WaitUntil: second, Trace: otherTrace})
-		ping := &messages.Ping{Header: messages.To("s", "a")}
-		ping.ID, ping.Deadline, ping.Replay = "own", own, messages.ReplayNever
-		_, err := client.Do(ctx, ping)
-		require.NoError(t, err)
-		want := messages.Header{
-			Key: ping.Key, ID: "own", Deadline: own, WaitUntil: second, Quiet: time.Second, Replay: messages.ReplayNever,
-			Attributes: outer.Attributes, Trace: otherTrace, Handler: h.pid,
-		}
-		caused := messages.Header{Key: messages.Key{Server: "s", Scope: "b"}, ID: seen[1].ID, Deadline: own, Attributes: want.Attributes, Trace: want.Trace}
-		require.Equal(t, []messages.Header{want, caused}, seen)
-	})
-}
-
 // passing is an interceptor that does nothing.
 func passing(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
 	return next(ctx, op)
@@ -474,11 +439,13 @@ func TestInterceptorMayChangeWhatTravels(t *testing.T) {
 }
 
 // A call that an interceptor makes with its own context carries on what the first caller
-// said, but neither reports progress to it nor ends up in its exchange.
+// said, but neither reports progress to it nor ends up in its exchange, and has no other fields of its header.
 func TestCallThatACallCausesHasItsAttributes(t *testing.T) {
 	var client *supervisor.Client
+	var headers []messages.Header
 	seen := new(contexts)
 	cfg, d := recorded(recordContexts(seen), withInterceptors(func(ctx context.Context, op messages.Operation, next actors.Runner) (messages.Result, error) {
+		headers = append(headers, *op.Head())
 		if op.Head().Key.Scope == "a" {
 			if op.Head().Subscriber == nil {
 				return nil, errors.New("no progress is wanted")
@@ -493,9 +460,21 @@ func TestCallThatACallCausesHasItsAttributes(t *testing.T) {
 	}).Interceptors[0])
 	inFakeTime(t, cfg, func(h *harness) {
 		client = h.sup.Client()
-		ctx := messages.WithTrace(messages.WithAttributes(as(context.Background(), "ann"), messages.Attributes{}.With("tenant", "acme")), oneTrace)
+		acme, at := messages.Attributes{}.With("tenant", "acme"), time.Now().Add(time.Minute)
+		ctx := supervisor.WithHeader(as(context.Background(), "ann"), messages.Header{
+			Key: messages.Key{Server: "x"}, ID: "x", Subscriber: h.pid, Owner: h.pid, // are ignored
+			WaitUntil: at, Quiet: time.Second, Replay: messages.ReplayNever, Attributes: acme, Trace: otherTrace, Handler: h.pid,
+		})
+		ctx = supervisor.WithHeader(ctx, messages.Header{Deadline: at, Replay: messages.ReplayAlways, Trace: oneTrace})
 		_, err := h.byClient(supervisor.WithProgress(ctx, func(*messages.Progress) {}), "a", "count")
 		require.NoError(t, err)
+		require.NotEqual(t, "x", headers[0].ID)
+		require.NotEqual(t, h.pid, headers[0].Subscriber)
+		require.Equal(t, messages.Header{
+			Key: headers[0].Key, ID: headers[0].ID, Subscriber: headers[0].Subscriber,
+			Deadline: at, WaitUntil: at, Quiet: time.Second, Replay: messages.ReplayAlways, Attributes: acme, Trace: oneTrace, Handler: h.pid,
+		}, headers[0])
+		require.Equal(t, messages.Header{Key: headers[1].Key, ID: headers[1].ID, Deadline: at, Attributes: acme, Trace: oneTrace}, headers[1])
 		want := carried{"ann", "acme", oneTrace}
 		_, saw := seen.take()
 		require.Equal(t, []carried{want, want}, saw)
@@ -503,8 +482,9 @@ func TestCallThatACallCausesHasItsAttributes(t *testing.T) {
 		require.Equal(t, []carried{want, want}, saw)
 
 		// The header of an operation counts more than the context.
-		_, err = h.byClient(ctx, "b", "count", attributed("tenant", "own"), traced(otherTrace))
+		_, err = h.byClient(ctx, "b", "count", attributed("tenant", "own"), traced(otherTrace), quiet(time.Hour))
 		require.NoError(t, err)
+		require.Equal(t, time.Hour, headers[2].Quiet)
 		_, saw = seen.take()
 		require.Equal(t, []carried{{"ann", "own", otherTrace}}, saw)
 	})

@@ -94,8 +94,7 @@ func TestCallEndsWhenNothingWasHeardOfIt(t *testing.T) {
 				p.fails(messages.CodeDeadline)
 				<-cancelled
 
-				ctx, stop := context.WithTimeout(supervisor.WithHeader(t.Context(), messages.Header{Quiet: 2 * time.Second}), time.Minute)
-				defer stop()
+				ctx := supervisor.WithHeader(t.Context(), messages.Header{Quiet: 2 * time.Second, Deadline: time.Now().Add(time.Minute)})
 				began, heard := time.Now(), 0
 				_, err := h.sup.Client().CallTool(supervisor.WithProgress(ctx, func(*messages.Progress) { heard++ }), "s", "a",
 					call("a", "report", with("times", 2), with("stuck", true)).Params)

@@ -72,7 +72,7 @@ func TestStoreIsOpenedAndClosed(t *testing.T) {
 		settings: "supervisor.store: resume: open " + path + ": the file is in use",
 		fmt.Sprintf(`{"store": %q}`, dir+"/no/such"):              "supervisor.store: resume: open",
 		`{"leaveOpen": true}`:                                     "leaveOpen: needs a store",
-		fmt.Sprintf(`{"store": %q, "maxSessions": -1}`, path+"2"): "maxSessions: is -1",
+		fmt.Sprintf(`{"store": %q, "maxSessions": -2}`, path+"2"): "maxSessions: -2 is negative",
 	} {
 		status, text = do("exec", settings)
 		require.Equal(t, cli.ExitUsage, status, text)

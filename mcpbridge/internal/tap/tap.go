@@ -8,6 +8,7 @@ package tap
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"sync"
@@ -41,6 +42,7 @@ type Tap struct {
 	inner   mcp.Transport
 	input   *Input // or nil, see New
 	answers wire.Answers
+	listens listens
 
 	// writing has an element while a message is written. One message is written at a time, so that the offset of its
 	// end is known. writing is no mutex because a write may block, and the others have to be able to give up.
@@ -48,10 +50,9 @@ type Tap struct {
 
 	mu      sync.Mutex
 	pending map[jsonrpc.ID]*wire.Exchange
-	listens map[jsonrpc.ID]chan struct{} // of each subscriptions/listen that is not answered
-	closing bool                         // the bridge itself ends the connection
-	ended   error                        // the error that ended the connection
-	over    chan struct{}                // closed when ended is set
+	closing bool          // the bridge itself ends the connection
+	ended   error         // the error that ended the connection
+	over    chan struct{} // closed when ended is set
 }
 
 // New returns a tap on a transport of the SDK. input is the pipe to the server. It is nil if a message may have arrived
@@ -59,7 +60,7 @@ type Tap struct {
 func New(config *mcpbridge.Server, session *transport.Session, inner mcp.Transport, input *Input) *Tap {
 	t := &Tap{
 		config: config, session: session, inner: inner, input: input, writing: make(chan struct{}, 1), over: make(chan struct{}),
-		pending: map[jsonrpc.ID]*wire.Exchange{}, listens: map[jsonrpc.ID]chan struct{}{},
+		pending: map[jsonrpc.ID]*wire.Exchange{},
 		answers: wire.Answers{IDs: rpc.NewIDs(session.Strays), Progress: &session.Progress, Custom: session.Custom},
 	}
 	if config.Verbatim {
@@ -207,7 +208,7 @@ func (c *connection) Read(ctx context.Context) (jsonrpc.Message, error) {
 		switch msg := msg.(type) {
 		case *jsonrpc.Response:
 			c.tap.session.Discovery.Answered()
-			c.tap.listened(msg.ID)
+			c.tap.listens.end(msg.ID)
 		case *jsonrpc.Request:
 			if msg.Method == rpc.MethodAcknowledged {
 				c.tap.acknowledged(msg.Params)
@@ -231,6 +232,35 @@ func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) error {
 		return c.listen(ctx, req)
 	}
 	return c.send(ctx, msg)
+}
+
+// listenWait bounds the wait for the answer to subscriptions/listen.
+const listenWait = 3 * time.Second
+
+// listen writes subscriptions/listen, and waits until the server has acknowledged or refused it. The SDK does not wait. What changes
+// before the server has handled it is announced to nobody.
+func (c *connection) listen(ctx context.Context, req *jsonrpc.Request) error {
+	t := c.tap
+	answered := t.listens.begin(req.ID)
+	defer t.listens.end(req.ID)
+	if err := c.send(ctx, req); err != nil {
+		return err
+	}
+	select {
+	case <-answered:
+	case <-time.After(min(listenWait, t.session.ConnectTimeout/3)): // the rest is for the handshake
+	case <-t.over:
+	case <-t.session.Cut.Done():
+	}
+	return nil
+}
+
+// acknowledged notes the acknowledgement of a subscriptions/listen.
+func (t *Tap) acknowledged(params json.RawMessage) {
+	if number, own := t.answers.IDs.Number(acknowledged(params)); own {
+		id, _ := jsonrpc.MakeID(float64(number))
+		t.listens.end(id)
+	}
 }
 
 // send writes a message. It notes a request, and where in the pipe it ends. A request that was not

@@ -42,5 +42,5 @@ func TestAReloadReplacesTheServersThatHaveChanged(t *testing.T) {
 func TestLimitsOfAServerAreThoseOfTheSupervisorUnlessItHasItsOwn(t *testing.T) {
 	cfg := &contract.Config{Config: protocol.Config{MaxInFlight: 5, MaxWaiting: 6, IdleTimeout: 7}}
 	require.Equal(t, &mcpbridge.Limits{MaxInFlight: 5, MaxWaiting: 6, IdleTimeout: 7}, LimitsOf(cfg, mcpbridge.Limits{}))
-	require.Equal(t, &mcpbridge.Limits{MaxSessions: 1, MaxInFlight: 2}, LimitsOf(cfg, mcpbridge.Limits{MaxSessions: 1, MaxInFlight: 2, MaxWaiting: -1, IdleTimeout: -1}))
+	require.Equal(t, &mcpbridge.Limits{MaxSessions: 1, MaxInFlight: 2, MaxWaiting: 1 << 24}, LimitsOf(cfg, mcpbridge.Limits{MaxSessions: 1, MaxInFlight: 2, MaxWaiting: -1, IdleTimeout: -1}))
 }

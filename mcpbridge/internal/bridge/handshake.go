@@ -19,7 +19,8 @@ import (
 const (
 	// discoverTimeout is how long a server with a URL may take to answer server/discover.
 	discoverTimeout = 5 * time.Second
-	// discoverSilence is how long a process may take that has read server/discover. Then it is sent initialize.
+	// discoverSilence is how long any other server may take that has read server/discover. Then the same process is sent
+	// initialize.
 	discoverSilence = 400 * time.Millisecond
 )
 
@@ -39,7 +40,7 @@ type handshake struct {
 	odd      []string        // what is odd about what the server says about itself
 	verbatim json.RawMessage // the result of initialize as the server has sent it, if the configuration says so
 
-	// These are for server/discover to a process.
+	// These are for server/discover to a server without a URL.
 	endDiscover context.CancelFunc // ends the request
 	answered    chan struct{}      // closed when the request has ended; nil if there was none
 	newer       bool               // the result has a version that initialize does not have; valid once answered is closed
@@ -73,14 +74,13 @@ func (h *handshake) awaitSilence(ctx context.Context, d time.Duration) bool {
 	return true
 }
 
-// discover sends server/discover. If a process is silent, discover gives the request up. Then the SDK sends initialize to the
-// same process. A result that still comes says what to ask for at the next start. A server in memory is one of the SDK, which
-// always answers: after a late answer it would announce nothing to a session that has sent initialize.
+// discover sends server/discover. If a server without a URL is silent, discover gives the request up. Then the SDK sends
+// initialize to the same process. A result that still comes says what to ask for at the next start.
 func (h *handshake) discover(ctx context.Context, send func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
 	if h == nil { // it is a ping
 		return send(ctx)
 	}
-	if h.server.URL != "" || h.server.InMemory != nil {
+	if h.server.URL != "" {
 		result, err := send(ctx)
 		h.odd = wire.ExchangeOf(ctx).Odd()
 		return result, err

@@ -103,7 +103,7 @@ func inFrontOf(front func(ctx context.Context, method string) error) *mcp.Server
 }
 
 func TestSlowServerInMemoryAnnouncesAllChanges(t *testing.T) {
-	for _, slow := range []string{rpc.MethodDiscover, rpc.MethodListen} {
+	for _, slow := range []string{rpc.MethodListen} {
 		t.Run(slow, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				server := inFrontOf(func(_ context.Context, method string) error {

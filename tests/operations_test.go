@@ -54,7 +54,7 @@ func TestEveryOperationIsAnswered(t *testing.T) {
 	} {
 		of := reflect.TypeOf(row.op)
 		require.Equal(t, row.idempotent, row.op.Idempotent(), "%v", of)
-		require.Contains(t, left, of, "it has two rows, or is none of messages.Operations")
+		require.Contains(t, left, of, "it has two rows, or is none of operations.All")
 		reply := h.send(row.op).reply()
 		require.IsType(t, left[of], reply, "%v", reply)
 		text, err := json.Marshal(reply)

@@ -115,7 +115,7 @@ func (f *Fetch) MayAsk() bool { return f.held == nil && f.entry.isShared(f.On) }
 type Question struct {
 	Key    messages.Key
 	Method string
-	Class  string   // see [mcpbridge.Server.ClassOf]
+	Class  string   // see package listclass
 	Of     *Session // of the key, or nil
 	Down   bool     // the server is known to be down
 	Fresh  bool     // a stale list that no open session lists is fetched again first

@@ -35,7 +35,6 @@ type Registration struct {
 	position                // changed by the table
 	Orders                  // changed by sessions
 	Lists             Lists // changed by lists
-	TailSet           bool  // a Tail came for it, which counts more than that of the session before
 }
 
 // Dial is what a session waits for to dial.

@@ -113,6 +113,7 @@ var imports = []struct{ of, may string }{
 	{"actors", "mcpbridge messages internal/dial internal/relay"},
 	{"internal/protocol", "mcpbridge messages actors internal/caller internal/dial internal/listclass internal/relay"},
 	{"actors/internal/alarm actors/internal/callctx actors/internal/mailbox actors/internal/ring", ""},
+	{"actors/internal/mailbox/mailboxtest", "actors/internal/mailbox"},
 	{"actors/internal/contract", "actors mcpbridge messages internal/caller internal/dial internal/dispatch internal/guard internal/protocol internal/recordkey internal/relay internal/tasks " +
 		"actors/internal/callctx actors/internal/mailbox actors/internal/ring"},
 	{"actors/internal/admission", "mcpbridge messages actors/internal/alarm actors/internal/ring"},                                  // it decides, and sends nothing
@@ -142,6 +143,8 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/servers", "mcpbridge internal/limits actors/internal/admission actors/internal/contract actors/internal/table"},
 	{"actors/internal/sessions", "mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/cleanup actors/internal/closing actors/internal/contract " +
 		"actors/internal/lists actors/internal/mailbox actors/internal/owners actors/internal/servers actors/internal/session actors/internal/table"},
+	{"actors/internal/sessions/sessionstest", "mcpbridge messages internal/protocol internal/relay actors/internal/alarm actors/internal/closing actors/internal/contract actors/internal/lists " +
+		"actors/internal/mailbox/mailboxtest actors/internal/owners actors/internal/servers actors/internal/sessions actors/internal/table"},
 	{"actors/internal/dialing", "actors mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/contract actors/internal/faults " +
 		"actors/internal/jobs actors/internal/reports actors/internal/sessions actors/internal/table"},
 	{"actors/internal/closer", "mcpbridge messages internal/protocol internal/recordkey actors/internal/alarm actors/internal/closing actors/internal/contract actors/internal/jobs actors/internal/member " +

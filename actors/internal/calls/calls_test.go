@@ -2,81 +2,38 @@ package calls
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/closer"
-	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/dialing"
 	"github.com/mcpactor/mcpactor/actors/internal/jobs"
-	"github.com/mcpactor/mcpactor/actors/internal/lists"
-	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/member"
-	"github.com/mcpactor/mcpactor/actors/internal/owners"
 	"github.com/mcpactor/mcpactor/actors/internal/pace"
 	"github.com/mcpactor/mcpactor/actors/internal/refusal"
 	"github.com/mcpactor/mcpactor/actors/internal/reports"
-	"github.com/mcpactor/mcpactor/actors/internal/servers"
-	"github.com/mcpactor/mcpactor/actors/internal/sessions"
-	"github.com/mcpactor/mcpactor/actors/internal/table"
+	"github.com/mcpactor/mcpactor/actors/internal/sessions/sessionstest"
 	"github.com/mcpactor/mcpactor/internal/protocol"
-	"github.com/mcpactor/mcpactor/internal/relay"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// spawner spawns no actor.
-type spawner int
-
-func (s *spawner) SpawnPrefix(*actor.Props, string) *actor.PID {
-	*s++
-	return &actor.PID{Id: fmt.Sprint(*s)}
-}
-
-// session is a session whose actor does nothing, and what it was sent.
-type session struct {
-	*table.Registration
-	read []any
-}
-
-func (s *session) InvokeUserMessage(msg any) { s.read = append(s.read, msg) }
-func (*session) InvokeSystemMessage(any)     {}
-func (*session) EscalateFailure(_, _ any)    {}
-
 // newCalls returns calls of one server.
 func newCalls() *Calls {
-	cfg := &contract.Config{Config: protocol.Config{
-		Servers: []mcpbridge.Server{{Name: "s"}}, MaxSessions: 10, MaxDials: 10, MaxInFlight: 1, MaxWaiting: 2, MaxWaitingTotal: 100, CallTimeout: time.Minute, Random: rand.Float64,
-		Logger: relay.NewLogger(zerolog.Nop()), Events: relay.New(100, func(any) {}, nil, nil),
-	}}
-	m, a, book, closes := new(mailbox.Mailbox), new(alarm.Alarm[func()]), owners.New(), closing.New(10)
-	t, gate := table.New(servers.LimitsOf(cfg, mcpbridge.Limits{}), table.Tenants{}), servers.NewGate(cfg)
-	with := With{Cfg: cfg, Table: t, Refusal: refusal.New(cfg, t, &gate.Sessions), Owners: book, Member: member.New(cfg, t), Reports: reports.New(cfg), Jobs: jobs.New(cfg, m)}
-	with.Lists = lists.New(lists.With{Cfg: cfg, Table: t, Owners: book})
-	with.Sessions = sessions.New(sessions.With{
-		Cfg: cfg, Mailbox: m, Table: t, Gate: gate, Servers: servers.New(cfg, t, gate), Lists: with.Lists, Owners: book, Closings: closes, Alarm: a,
-	})
-	with.Sessions.Spawner = new(spawner)
-	with.Dialing = dialing.New(dialing.With{Cfg: cfg, Table: t, Gate: gate, Sessions: with.Sessions, Reports: with.Reports, Alarm: a, Jobs: with.Jobs})
-	with.Closer = closer.New(closer.With{Cfg: cfg, Table: t, Book: closes, Sessions: with.Sessions, Member: with.Member, Alarm: a, Jobs: with.Jobs})
+	all := sessionstest.New(protocol.Config{MaxInFlight: 1, MaxWaiting: 2, MaxWaitingTotal: 100, CallTimeout: time.Minute})
+	cfg, t := all.Cfg, all.Table
+	with := With{
+		Cfg: cfg, Table: t, Refusal: refusal.New(cfg, t, &all.Gate.Sessions), Owners: all.Owners, Lists: all.Lists, Sessions: all, Member: member.New(cfg, t),
+		Reports: reports.New(cfg), Jobs: jobs.New(cfg, all.Mailbox),
+	}
+	with.Dialing = dialing.New(dialing.With{Cfg: cfg, Table: t, Gate: all.Gate, Sessions: all, Reports: with.Reports, Alarm: all.Alarm, Jobs: with.Jobs})
+	with.Closer = closer.New(closer.With{Cfg: cfg, Table: t, Book: all.Closings, Sessions: all, Member: with.Member, Alarm: all.Alarm, Jobs: with.Jobs})
 	return New(with)
-}
-
-// session spawns a session of a key.
-func (c *Calls) session() *session {
-	s := &session{Registration: c.Sessions.Current(key)}
-	s.Mailbox = new(mailbox.Mailbox)
-	s.Mailbox.RegisterHandlers(s, actor.NewSynchronizedDispatcher(1))
-	return s
 }
 
 // failed returns how many calls of the server have failed with a code.
@@ -128,27 +85,27 @@ func TestAResentCallThatMayHaveRunIsNotReplayedUnlessItMay(t *testing.T) {
 // More calls than may run and wait are refused. One that a session no longer has makes room.
 func TestASessionHasAsManyCallsAsItMay(t *testing.T) {
 	c := newCalls()
-	s := c.session()
+	s := sessionstest.Current(c.Sessions, key)
 	for range 5 {
 		c.Accept(c.New(operation("id"), nil))
 	}
-	require.Len(t, s.read, 3)
+	require.Len(t, *s.Inbox, 3)
 	require.Equal(t, 3, s.Outstanding)
 	require.EqualValues(t, 2, c.failed(messages.CodeBusy))
-	k := s.read[0].(*contract.Call)
+	k := (*s.Inbox)[0].(*contract.Call)
 	c.Replied(&contract.CallReplied{Of: s.Registration, Call: k})
-	c.TimedOut(&contract.CallsTimedOut{Of: s.Registration, Calls: []*contract.Call{s.read[1].(*contract.Call)}})
+	c.TimedOut(&contract.CallsTimedOut{Of: s.Registration, Calls: []*contract.Call{(*s.Inbox)[1].(*contract.Call)}})
 	require.Equal(t, 1, s.Outstanding)
 	require.EqualValues(t, 1, c.failed(messages.CodeDeadline)+c.failed(messages.CodeUnavailable))
-	require.Same(t, s.read[2], c.Table.Calls.Named(s.Registration, "id"))
+	require.Same(t, (*s.Inbox)[2], c.Table.Calls.Named(s.Registration, "id"))
 	c.Accept(c.New(operation("id"), nil))
-	require.Len(t, s.read, 4)
+	require.Len(t, *s.Inbox, 4)
 }
 
 // The next session of the key gets the calls that an evicted one has not run, apart from those that were cancelled.
 func TestCallsThatAreHandedBackGoToTheNextSession(t *testing.T) {
 	c := newCalls()
-	s := c.session()
+	s := sessionstest.Current(c.Sessions, key)
 	var all []*contract.Call
 	for i := range 3 {
 		all = append(all, c.New(operation(fmt.Sprint(i)), nil))
@@ -157,13 +114,13 @@ func TestCallsThatAreHandedBackGoToTheNextSession(t *testing.T) {
 	turns := pace.New[messages.Key](new(alarm.Alarm[func()]))
 	c.CancelNamed(key, "1", turns)
 	c.CancelNamed(key, "1", turns)
-	require.Equal(t, &contract.CancelCalls{Call: all[1]}, s.read[3])
-	require.Len(t, s.read, 4, "once")
+	require.Equal(t, &contract.CancelCalls{Call: all[1]}, (*s.Inbox)[3])
+	require.Len(t, *s.Inbox, 4, "once")
 	c.Sessions.Drain(s.Registration, contract.Drain{Evict: true})
-	next := c.session()
+	next := sessionstest.Current(c.Sessions, key)
 	require.Equal(t, 3, c.CancelScope("a", all[0].Serial, ""))
 	c.HandedBack(&contract.CallsHandedBack{Of: s.Registration, Calls: all})
-	require.Equal(t, []any{&contract.CancelCalls{UpTo: all[0].Serial}, all[2]}, next.read)
+	require.Equal(t, []any{&contract.CancelCalls{UpTo: all[0].Serial}, all[2]}, next.Take())
 	require.EqualValues(t, 2, c.failed(messages.CodeCancelled))
 	require.Zero(t, s.Outstanding)
 	require.Equal(t, 1, next.Outstanding)
@@ -172,7 +129,7 @@ func TestCallsThatAreHandedBackGoToTheNextSession(t *testing.T) {
 // Other code may have stopped the actor of a session, which was then removed.
 func TestACallOfASessionThatWasRemovedIsNotCountedAgain(t *testing.T) {
 	c := newCalls()
-	s := c.session()
+	s := sessionstest.Current(c.Sessions, key)
 	k := c.New(operation(""), nil)
 	c.Accept(k)
 	c.Sessions.TakeOutOfUse(s.Registration)

@@ -1,73 +1,32 @@
 package closer
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"testing"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/jobs"
-	"github.com/mcpactor/mcpactor/actors/internal/lists"
-	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/member"
-	"github.com/mcpactor/mcpactor/actors/internal/owners"
-	"github.com/mcpactor/mcpactor/actors/internal/servers"
-	"github.com/mcpactor/mcpactor/actors/internal/sessions"
+	"github.com/mcpactor/mcpactor/actors/internal/sessions/sessionstest"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/protocol"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// spawner spawns no actor.
-type spawner int
-
-func (s *spawner) SpawnPrefix(*actor.Props, string) *actor.PID {
-	*s++
-	return &actor.PID{Id: fmt.Sprint(*s)}
-}
-
-// inbox drops what an actor is sent.
-type inbox struct{}
-
-func (inbox) InvokeUserMessage(any)    {}
-func (inbox) InvokeSystemMessage(any)  {}
-func (inbox) EscalateFailure(_, _ any) {}
-
-// deaf returns the mailbox of an actor that does nothing.
-func deaf() *mailbox.Mailbox {
-	m := new(mailbox.Mailbox)
-	m.RegisterHandlers(inbox{}, actor.NewSynchronizedDispatcher(1))
-	return m
-}
-
 // newCloser returns a closer of sessions of one server.
 func newCloser() *Closer {
-	cfg := &contract.Config{Config: protocol.Config{Servers: []mcpbridge.Server{{Name: "s"}}, MaxSessions: 10, MaxDials: 10, Random: rand.Float64}}
-	m, a, book := deaf(), new(alarm.Alarm[func()]), owners.New()
-	with := With{
-		Cfg: cfg, Table: table.New(servers.LimitsOf(cfg, mcpbridge.Limits{}), table.Tenants{}), Book: closing.New(closing.MinLeftovers), Alarm: a, Jobs: jobs.New(cfg, m),
-	}
-	with.Member = member.New(cfg, with.Table)
-	gate := servers.NewGate(cfg)
-	with.Sessions = sessions.New(sessions.With{
-		Cfg: cfg, Mailbox: m, Table: with.Table, Gate: gate, Servers: servers.New(cfg, with.Table, gate), Lists: lists.New(lists.With{Cfg: cfg, Table: with.Table, Owners: book}),
-		Owners: book, Closings: with.Book, Alarm: a,
+	all := sessionstest.New(protocol.Config{})
+	return New(With{
+		Cfg: all.Cfg, Table: all.Table, Book: all.Closings, Sessions: all, Member: member.New(all.Cfg, all.Table), Alarm: all.Alarm,
+		Jobs: jobs.New(all.Cfg, all.Mailbox),
 	})
-	with.Sessions.Spawner = new(spawner)
-	return New(with)
 }
 
 // session spawns a session of a scope.
 func (c *Closer) session(scope string) *table.Registration {
-	reg := c.Sessions.Current(messages.Key{Server: "s", Scope: scope})
-	reg.Mailbox = deaf()
-	return reg
+	return sessionstest.Current(c.Sessions, messages.Key{Server: "s", Scope: scope}).Registration
 }
 
 // ends removes a session that has closed its MCP session.

@@ -1,30 +1,18 @@
 package dialing
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
-	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors"
-	"github.com/mcpactor/mcpactor/actors/internal/alarm"
-	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/jobs"
-	"github.com/mcpactor/mcpactor/actors/internal/lists"
-	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
-	"github.com/mcpactor/mcpactor/actors/internal/owners"
 	"github.com/mcpactor/mcpactor/actors/internal/reports"
-	"github.com/mcpactor/mcpactor/actors/internal/servers"
-	"github.com/mcpactor/mcpactor/actors/internal/sessions"
-	"github.com/mcpactor/mcpactor/actors/internal/table"
+	"github.com/mcpactor/mcpactor/actors/internal/sessions/sessionstest"
 	"github.com/mcpactor/mcpactor/internal/protocol"
-	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -36,52 +24,18 @@ func (s strategy) Decider(messages.Key) actors.Decider { return s }
 
 func (s strategy) Decide(*actors.Fault, time.Time) actors.Directive { return s.decides }
 
-// spawner spawns no actor.
-type spawner int
-
-func (s *spawner) SpawnPrefix(*actor.Props, string) *actor.PID {
-	*s++
-	return &actor.PID{Id: fmt.Sprint(*s)}
-}
-
-// session is a session whose actor does nothing, and what it was sent since it was last asked.
-type session struct {
-	*table.Registration
-	read []any
-}
-
-func (s *session) InvokeUserMessage(msg any) { s.read = append(s.read, msg) }
-func (*session) InvokeSystemMessage(any)     {}
-func (*session) EscalateFailure(_, _ any)    {}
-
-// take returns what the session was sent.
-func (s *session) take() (read []any) {
-	read, s.read = s.read, nil
-	return read
-}
-
 // newDialing returns dialing of sessions of one server.
 func newDialing(cfg protocol.Config) *Dialing {
-	cfg.Servers, cfg.MaxDials, cfg.Random, cfg.ConnectTimeout = []mcpbridge.Server{{Name: "s", URL: "http://s.example/mcp"}}, 10, rand.Float64, time.Minute
-	cfg.Logger, cfg.Events = relay.NewLogger(zerolog.Nop()), relay.New(100, func(any) {}, nil, nil)
-	c, m, a, book := &contract.Config{Config: cfg}, new(mailbox.Mailbox), new(alarm.Alarm[func()]), owners.New()
-	with := With{
-		Cfg: c, Table: table.New(servers.LimitsOf(c, mcpbridge.Limits{}), table.Tenants{}), Gate: servers.NewGate(c), Reports: reports.New(c), Alarm: a, Jobs: jobs.New(c, m),
-	}
-	with.Sessions = sessions.New(sessions.With{
-		Cfg: c, Mailbox: m, Table: with.Table, Gate: with.Gate, Servers: servers.New(c, with.Table, with.Gate),
-		Lists: lists.New(lists.With{Cfg: c, Table: with.Table, Owners: book}), Owners: book, Closings: closing.New(10), Alarm: a,
+	cfg.Servers, cfg.ConnectTimeout = []mcpbridge.Server{{Name: "s", URL: "http://s.example/mcp"}}, time.Minute
+	all := sessionstest.New(cfg)
+	return New(With{
+		Cfg: all.Cfg, Table: all.Table, Gate: all.Gate, Sessions: all, Reports: reports.New(all.Cfg), Alarm: all.Alarm, Jobs: jobs.New(all.Cfg, all.Mailbox),
 	})
-	with.Sessions.Spawner = new(spawner)
-	return New(with)
 }
 
 // session spawns a session of a scope.
-func (d *Dialing) session(scope string) *session {
-	s := &session{Registration: d.Sessions.Current(messages.Key{Server: "s", Scope: scope})}
-	s.Mailbox = new(mailbox.Mailbox)
-	s.Mailbox.RegisterHandlers(s, actor.NewSynchronizedDispatcher(1))
-	return s
+func (d *Dialing) session(scope string) sessionstest.Session {
+	return sessionstest.Current(d.Sessions, messages.Key{Server: "s", Scope: scope})
 }
 
 // fault returns the fault of a dial.
@@ -93,11 +47,11 @@ func fault(e mcpbridge.Error) *actors.Fault {
 func TestAnIdleSessionMakesRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDialing(protocol.Config{MaxSessions: 2})
-		var open []*session
+		var open []sessionstest.Session
 		for _, scope := range []string{"a", "b"} {
 			s := d.session(scope)
 			d.Wanted(s.Registration)
-			require.Equal(t, []any{&contract.Grant{}}, s.take())
+			require.Equal(t, []any{&contract.Grant{}}, s.Take())
 			require.Equal(t, messages.StateConnecting, s.State())
 			d.Opened(&contract.Opened{Of: s.Registration, Generation: 1})
 			require.Equal(t, messages.StateReady, s.State())
@@ -107,14 +61,14 @@ func TestAnIdleSessionMakesRoom(t *testing.T) {
 		d.Touch(open[0].Registration)
 		third := d.session("c")
 		d.Wanted(third.Registration)
-		require.Empty(t, third.take())
-		require.Empty(t, open[0].take())
-		require.Equal(t, []any{&contract.Drain{Evict: true}}, open[1].take())
+		require.Empty(t, third.Take())
+		require.Empty(t, open[0].Take())
+		require.Equal(t, []any{&contract.Drain{Evict: true}}, open[1].Take())
 		for _, other := range d.Sessions.Remove(open[1].Registration) {
 			d.Advance(other)
 		}
 		d.Admit()
-		require.Equal(t, []any{&contract.Grant{}}, third.take())
+		require.Equal(t, []any{&contract.Grant{}}, third.Take())
 		require.EqualValues(t, 1, d.Reports.Counters.Evicted)
 	})
 }
@@ -126,16 +80,16 @@ func TestASessionIsEvictedAfterItsIdleTimeout(t *testing.T) {
 		d.Wanted(s.Registration)
 		d.Opened(&contract.Opened{Of: s.Registration, Generation: 1})
 		d.Touch(s.Registration)
-		s.take()
+		s.Take()
 		for range 2 {
 			time.Sleep(time.Minute - time.Second)
 			d.EvictIdle()
-			require.Empty(t, s.take())
+			require.Empty(t, s.Take())
 			d.Touch(s.Registration)
 		}
 		time.Sleep(time.Minute)
 		d.Alarm.Due(time.Now()).What()
-		require.Equal(t, []any{&contract.Drain{Evict: true}}, s.take())
+		require.Equal(t, []any{&contract.Drain{Evict: true}}, s.Take())
 	})
 }
 
@@ -165,12 +119,12 @@ func TestADialThatFails(t *testing.T) {
 			d := newDialing(protocol.Config{MaxSessions: 2, FailFast: test.failFast, Strategy: strategy{test.decides}})
 			s := d.session("a")
 			d.Wanted(s.Registration)
-			s.take()
+			s.Take()
 			time.Sleep(test.took)
 			d.Faulted(&contract.Faulted{Of: s.Registration, Fault: fault(test.fault)})
 			require.Equal(t, test.down, s.Place.Endpoint.Down, test.name)
 			require.Equal(t, test.state, s.State(), test.name)
-			told := s.take()
+			told := s.Take()
 			require.Len(t, told, 1)
 			require.Equal(t, test.fails, told[0].(*contract.Directive).FailParked, test.name)
 			require.Equal(t, test.state == messages.StateBroken, told[0].(*contract.Directive).GaveUp, test.name)
@@ -186,19 +140,19 @@ func TestASessionWaitsForTheEndOfItsBackoff(t *testing.T) {
 			s := d.session("a")
 			d.Wanted(s.Registration)
 			d.Faulted(&contract.Faulted{Of: s.Registration, Fault: fault(mcpbridge.Error{Class: mcpbridge.Internal})})
-			s.take()
+			s.Take()
 			d.Wanted(s.Registration)
-			require.Empty(t, s.take())
+			require.Empty(t, s.Take())
 			if forget {
 				d.ForgetFaults(s.Registration)
-				require.Equal(t, []any{&contract.Forget{}, &contract.Grant{}}, s.take())
+				require.Equal(t, []any{&contract.Forget{}, &contract.Grant{}}, s.Take())
 				return
 			}
 			time.Sleep(time.Minute)
 			for due := d.Alarm.Due(time.Now()); due != nil; due = d.Alarm.Due(time.Now()) {
 				due.What()
 			}
-			require.Equal(t, []any{&contract.Grant{}}, s.take())
+			require.Equal(t, []any{&contract.Grant{}}, s.Take())
 		})
 	}
 }

@@ -8,21 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
-	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/actors/internal/mailbox/mailboxtest"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// inbox has what the registry is sent.
-type inbox []any
-
-func (b *inbox) InvokeUserMessage(msg any) { *b = append(*b, msg) }
-func (*inbox) InvokeSystemMessage(any)     {}
-func (*inbox) EscalateFailure(_, _ any)    {}
-
 // newJobs returns jobs of a registry, and what that is sent.
-func newJobs() (*Jobs, *inbox) {
-	read, m := new(inbox), new(mailbox.Mailbox)
-	m.RegisterHandlers(read, actor.NewSynchronizedDispatcher(1))
+func newJobs() (*Jobs, *mailboxtest.Inbox) {
+	m, read := mailboxtest.New()
 	return New(&contract.Config{Dispatcher: actor.NewDefaultDispatcher(1)}, m), read
 }
 

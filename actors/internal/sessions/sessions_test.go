@@ -1,71 +1,25 @@
-package sessions
+package sessions_test
 
 import (
-	"fmt"
-	"math/rand/v2"
 	"testing"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/actors/internal/alarm"
-	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
-	"github.com/mcpactor/mcpactor/actors/internal/lists"
-	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
-	"github.com/mcpactor/mcpactor/actors/internal/owners"
-	"github.com/mcpactor/mcpactor/actors/internal/servers"
+	"github.com/mcpactor/mcpactor/actors/internal/sessions/sessionstest"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/protocol"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
-
-// spawner counts the actors that it is asked to spawn, and spawns none.
-type spawner int
-
-func (s *spawner) SpawnPrefix(*actor.Props, string) *actor.PID {
-	*s++
-	return &actor.PID{Id: fmt.Sprint(*s)}
-}
-
-// inbox has what a session is sent.
-type inbox []any
-
-func (b *inbox) InvokeUserMessage(msg any) { *b = append(*b, msg) }
-func (*inbox) InvokeSystemMessage(any)     {}
-func (*inbox) EscalateFailure(_, _ any)    {}
-
-// follow notes what a session is sent from now on.
-func follow(reg *table.Registration) *inbox {
-	read := new(inbox)
-	reg.Mailbox = new(mailbox.Mailbox)
-	reg.Mailbox.RegisterHandlers(read, actor.NewSynchronizedDispatcher(1))
-	return read
-}
-
-// newSessions returns sessions of a server whose actors do nothing.
-func newSessions() *Sessions {
-	cfg := &contract.Config{Config: protocol.Config{Servers: []mcpbridge.Server{{Name: "s"}}, MaxSessions: 10, MaxDials: 10, Random: rand.Float64}}
-	with := With{
-		Cfg: cfg, Mailbox: new(mailbox.Mailbox), Table: table.New(servers.LimitsOf(cfg, mcpbridge.Limits{}), table.Tenants{}), Gate: servers.NewGate(cfg),
-		Owners: owners.New(), Closings: closing.New(10), Alarm: new(alarm.Alarm[func()]),
-	}
-	with.Servers = servers.New(cfg, with.Table, with.Gate)
-	with.Lists = lists.New(lists.With{Cfg: cfg, Table: with.Table, Owners: with.Owners})
-	s := New(with)
-	s.Spawner = new(spawner)
-	return s
-}
 
 var key = messages.Key{Server: "s", Scope: "a"}
 
 func TestAKeyHasOneSessionThatTakesItsCalls(t *testing.T) {
-	s := newSessions()
+	s := sessionstest.New(protocol.Config{})
 	first := s.Current(key)
 	require.Same(t, first, s.Current(key))
 	require.Equal(t, messages.StateWaiting, first.State())
-	follow(first)
+	sessionstest.Follow(first)
 	s.Drain(first, contract.Drain{Evict: true})
 	require.Equal(t, messages.StateDraining, first.State())
 	next := s.Current(key)
@@ -99,28 +53,28 @@ func TestASessionThatDrainsIsToldToCloseSooner(t *testing.T) {
 		{leave, now, &contract.Drain{Now: true, Leave: true}},
 		{now, closes, nil},
 	} {
-		s := newSessions()
+		s := sessionstest.New(protocol.Config{})
 		reg := s.Current(key)
-		read := follow(reg)
+		read := sessionstest.Follow(reg)
 		s.Drain(reg, test.before)
-		*read = nil
+		read.Take()
 		s.Drain(reg, test.how)
 		if test.told == nil {
-			require.Empty(t, *read, "%+v", test)
+			require.Empty(t, *read.Inbox, "%+v", test)
 			require.Equal(t, test.before, reg.DrainedBy)
 			continue
 		}
-		require.Equal(t, &inbox{test.told}, read, "%+v", test)
+		require.Equal(t, []any{test.told}, read.Take(), "%+v", test)
 		require.Equal(t, *test.told, reg.DrainedBy)
 	}
 }
 
 func TestWhatClosesLeftoversTakesNoCalls(t *testing.T) {
-	s := newSessions()
+	s := sessionstest.New(protocol.Config{})
 	reg := s.CleanUp(messages.Key{Server: "removed", Scope: "a"}, []contract.Leftover{{}}, true)
-	read := follow(reg)
+	read := sessionstest.Follow(reg)
 	s.Drain(reg, contract.Drain{Now: true})
-	require.Empty(t, *read, "it ends when its work is done")
+	require.Empty(t, *read.Inbox, "it ends when its work is done")
 	require.Nil(t, s.Table.Current(reg.Key))
 	require.False(t, s.Table.Entry(reg.Key).ClosesRecord())
 	s.Remove(reg)

@@ -47,6 +47,11 @@ func (d *scripted) opens(ends time.Duration) *endingConn {
 	return &endingConn{stubConn: stubConn{s: &d.stub, cut: make(chan struct{})}, d: d, ends: ends}
 }
 
+// opened is a dial that returns a connection.
+func opened(conn dial.Conn) func(context.Context) (dial.Conn, error) {
+	return func(context.Context) (dial.Conn, error) { return conn, nil }
+}
+
 // endingConn is a connection whose end takes a time. Its calls fail with err, if there is one.
 type endingConn struct {
 	stubConn
@@ -122,7 +127,7 @@ func TestTheSessionOfAnAbandonedDialIsResumedAfterAnExpiry(t *testing.T) {
 	}
 	expired := opens("expired")
 	d.dials = []func(context.Context) (dial.Conn, error){
-		func(context.Context) (dial.Conn, error) { return expired, nil },
+		opened(expired),
 		func(context.Context) (dial.Conn, error) {
 			return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Server: mcpbridge.Absent}
 		},

@@ -76,7 +76,7 @@ func TestASessionThatTheStoreDoesNotHaveIsNotLeftOpen(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &scripted{}
 			conn := d.opensResumable()
-			d.dials = []func(context.Context) (dial.Conn, error){func(context.Context) (dial.Conn, error) { return conn, nil }}
+			d.dials = []func(context.Context) (dial.Conn, error){opened(conn)}
 			inWatchedRegistry(t, func(w *watchedRegistry) { require.IsType(t, &messages.ToolResult{}, <-w.callScripted().Reply) }, leavingOpen(d, store))
 			require.Equal(t, name == "saved", conn.isDetached.Load())
 			require.Equal(t, name != "saved", conn.isClosed.Load())
@@ -112,7 +112,7 @@ func TestABugInASessionThatDrainsDoesNotForgetWhatCouldNotBeClosed(t *testing.T)
 	d := &scripted{}
 	conn := d.opensResumable()
 	conn.fails, conn.deaf = errors.New("502"), 2*time.Second
-	d.dials = []func(context.Context) (dial.Conn, error){func(context.Context) (dial.Conn, error) { return conn, nil }}
+	d.dials = []func(context.Context) (dial.Conn, error){opened(conn)}
 	var isPlanted atomic.Bool
 	inWatchedRegistry(t, func(w *watchedRegistry) {
 		w.callScripted()
@@ -137,8 +137,8 @@ func TestTheStoreHasTheGenerationOfASessionThatHadABugAsItOpened(t *testing.T) {
 	first, second := d.opensResumable(), d.opensResumable()
 	second.isAttached = true
 	d.dials = []func(context.Context) (dial.Conn, error){
-		func(context.Context) (dial.Conn, error) { return first, nil },
-		func(context.Context) (dial.Conn, error) { return second, nil },
+		opened(first),
+		opened(second),
 	}
 	inWatchedRegistry(t, func(w *watchedRegistry) {
 		require.Equal(t, messages.CodeInternal, (<-w.callScripted().Reply).(*messages.Failure).Code)
@@ -154,8 +154,8 @@ func TestASessionThatHadABugAsItOpenedIsResumedInPlaceOfTheRecord(t *testing.T) 
 	first, second := d.opensResumable(), d.opensResumable()
 	first.id, second.isAttached = "first", true
 	d.dials = []func(context.Context) (dial.Conn, error){
-		func(context.Context) (dial.Conn, error) { return first, nil },
-		func(context.Context) (dial.Conn, error) { return second, nil },
+		opened(first),
+		opened(second),
 	}
 	inWatchedRegistry(t, func(w *watchedRegistry) {
 		require.Equal(t, messages.CodeInternal, (<-w.callScripted().Reply).(*messages.Failure).Code)
@@ -314,7 +314,7 @@ func TestASessionThatIsBeingClosedIsNotLeftOpenByStop(t *testing.T) {
 	d := &scripted{}
 	conn := d.opensResumable()
 	conn.deaf = 2 * time.Second
-	d.dials = []func(context.Context) (dial.Conn, error){func(context.Context) (dial.Conn, error) { return conn, nil }}
+	d.dials = []func(context.Context) (dial.Conn, error){opened(conn)}
 	inWatchedRegistry(t, func(w *watchedRegistry) {
 		w.callScripted()
 		synctest.Wait()
@@ -330,7 +330,7 @@ func TestASessionWhoseConnectionIsBeingDetachedIsClosed(t *testing.T) {
 	d := &scripted{}
 	conn := d.opensResumable()
 	conn.ends, conn.err = time.Second, &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Sent: true}
-	d.dials = []func(context.Context) (dial.Conn, error){func(context.Context) (dial.Conn, error) { return conn, nil }}
+	d.dials = []func(context.Context) (dial.Conn, error){opened(conn)}
 	inScript(t, d, func(w *watchedRegistry) {
 		require.Equal(t, messages.CodeLost, (<-w.callScripted().Reply).(*messages.Failure).Code)
 		synctest.Wait()
@@ -348,7 +348,7 @@ func TestASessionThatWasLeftOpenIsNotForgottenWithTheOneBeforeIt(t *testing.T) {
 	expired.err = &mcpbridge.Error{Class: mcpbridge.Expired, Session: mcpbridge.Gone, Sent: true}
 	left.id, left.ends = "left", time.Second
 	d.dials = []func(context.Context) (dial.Conn, error){
-		func(context.Context) (dial.Conn, error) { return expired, nil },
+		opened(expired),
 		func(ctx context.Context) (dial.Conn, error) {
 			<-ctx.Done()
 			return left, nil

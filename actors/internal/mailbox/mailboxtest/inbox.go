@@ -1,11 +1,7 @@
 // Package mailboxtest is for tests of what actors are sent.
 package mailboxtest
 
-import (
-	"github.com/asynkron/protoactor-go/actor"
-
-	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
-)
+import "github.com/mcpactor/mcpactor/actors/internal/mailbox"
 
 // Inbox has the messages that an actor was sent, which does nothing with them. It is no actor of a system: the goroutine that sends
 // a message adds it.
@@ -14,7 +10,7 @@ type Inbox []any
 // New returns the mailbox of an actor, and what that is sent.
 func New() (*mailbox.Mailbox, *Inbox) {
 	m, read := new(mailbox.Mailbox), new(Inbox)
-	m.RegisterHandlers(read, actor.NewSynchronizedDispatcher(1))
+	m.RegisterHandlers(read, inline{})
 	return m, read
 }
 
@@ -32,3 +28,9 @@ func (*Inbox) InvokeSystemMessage(any) {}
 
 // EscalateFailure ignores a failure.
 func (*Inbox) EscalateFailure(_, _ any) {}
+
+// inline is a dispatcher that runs an actor in the goroutine that sends it a message.
+type inline struct{}
+
+func (inline) Schedule(run func()) { run() }
+func (inline) Throughput() int     { return 1 }

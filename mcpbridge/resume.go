@@ -51,9 +51,11 @@ type Record struct {
 	Resume
 	// Generation is the generation of the session.
 	Generation uint64 `json:"generation"`
+	// Version counts the changes of a record that is changed by [Swapper.Swap]. It is 0 for other records.
+	Version uint64 `json:"version,omitempty"`
 	// List is what a server has listed, or what is known of the protocols it speaks, in a record without a session.
 	List json.RawMessage `json:"list,omitempty"`
-	// Call is a call of a toolset that waits for an approval, in a record without a session.
+	// Call is what is known of a call that runs once, in a record without a session.
 	Call json.RawMessage `json:"call,omitempty"`
 }
 
@@ -81,10 +83,10 @@ func (r Resume) Valid() bool {
 }
 
 // Store remembers sessions across restarts of the process. Its methods may be called from
-// any goroutine, but only one at a time for each key. They may block until ctx ends. A
-// supervisor cancels ctx after 2 seconds: it then opens sessions without the store, and asks
-// it again some seconds later. A method owns its arguments, and the caller owns what a method
-// returns.
+// any goroutine, but only one at a time for each key: another request about the key waits. They
+// may block until ctx ends. A supervisor cancels ctx after 2 seconds: it then opens sessions
+// without the store, and asks it again some seconds later. A method owns its arguments, and the
+// caller owns what a method returns.
 type Store interface {
 	// Load returns the record of a key, or nil when there is none.
 	Load(ctx context.Context, key messages.Key) (*Record, error)
@@ -97,4 +99,16 @@ type Store interface {
 	Delete(ctx context.Context, key messages.Key) error
 	// Keys returns the keys that have records, in any order.
 	Keys(ctx context.Context) ([]messages.Key, error)
+}
+
+// Swapper is implemented by a [Store] in which several processes may change one record. The stores
+// of package resume and of the modules resume/redis and cluster implement it.
+type Swapper interface {
+	Store
+	// Swap saves a record if the one that the key has is of the version from, and reports whether
+	// it did. Version 0 stands for no record, and for one that Save has written without a version.
+	// The caller sets the Version of record to from + 1. A nil record deletes the one that there
+	// is. An error leaves open whether the record was saved, as with Save. If the record in place
+	// cannot be read, Swap returns an error and saves nothing.
+	Swap(ctx context.Context, key messages.Key, from uint64, record *Record) (swapped bool, err error)
 }

@@ -16,5 +16,6 @@
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine.
+// All methods may be called from any goroutine. Save replaces a record whatever it is. [File.Swap] and
+// [Memory.Swap] replace it only if it has a version: of several changes from one version, one succeeds.
 package resume

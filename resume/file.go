@@ -36,7 +36,7 @@ type File struct {
 	closed  func() error // runs once, for Close
 }
 
-var _ mcpbridge.Store = (*File)(nil)
+var _ mcpbridge.Swapper = (*File)(nil)
 
 // Open opens the store in a file, and creates the file if there is none; its directory must
 // exist. It rejects a file that is not a store, or that others than its owner may use, and
@@ -166,15 +166,28 @@ func (f *File) Keys(ctx context.Context) (keys []messages.Key, err error) {
 func (f *File) Save(ctx context.Context, key messages.Key, record *mcpbridge.Record) error {
 	value, err := entry.Encode(record, f.cfg.now())
 	if err == nil {
-		err = f.write(ctx, key, value)
+		err = f.write(ctx, key, &write{value: value})
 	}
 	return entry.Failed(ctx, "save", key, err)
+}
+
+// Swap replaces the record of a key if it is of the version from, and reports whether it was. If ctx ends during the write,
+// the record may be saved all the same. Swap fails with [ErrGarbage] if the record in place cannot be read.
+func (f *File) Swap(ctx context.Context, key messages.Key, from uint64, record *mcpbridge.Record) (bool, error) {
+	value, err := entry.EncodeSwap(record, from, f.cfg.now())
+	if err == nil {
+		err = f.write(ctx, key, &write{value: value, from: &from})
+	}
+	if errors.Is(err, errVersion) {
+		return false, nil
+	}
+	return err == nil, entry.Failed(ctx, "swap", key, err)
 }
 
 // Delete deletes the record of a key, if there is one. If ctx ends during the write,
 // the record may be deleted all the same.
 func (f *File) Delete(ctx context.Context, key messages.Key) error {
-	return entry.Failed(ctx, "delete", key, f.write(ctx, key, nil))
+	return entry.Failed(ctx, "delete", key, f.write(ctx, key, new(write)))
 }
 
 // Close closes the file. Writes that have begun are finished. Writes that wait, and all

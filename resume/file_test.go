@@ -167,7 +167,11 @@ func TestADamagedFileIsAnErrorAndNoCrash(t *testing.T) {
 	})
 	for name, first := range map[string]func(*File) error{
 		"overwritten in use, then written": func(f *File) error { return f.Save(ctx, key("a", "1"), sample(2)) },
-		"overwritten in use, then read":    func(f *File) error { _, err := f.Load(ctx, key("a", "1")); return err },
+		"overwritten in use, then swapped": func(f *File) error {
+			_, err := f.Swap(ctx, key("a", "1"), 0, &mcpbridge.Record{Version: 1})
+			return err
+		},
+		"overwritten in use, then read": func(f *File) error { _, err := f.Load(ctx, key("a", "1")); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
 			path, size := filled(t)
@@ -492,4 +496,62 @@ func FuzzFile(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A swap sees the writes before it in its batch, and one that is refused does not fail the others.
+func TestSwapsShareABatch(t *testing.T) {
+	f := openAt(t, pathIn(t), Config{})
+	put(t, f, key("a", "garbage"), []byte(secret))
+	var batch []*write
+	add := func(scope string, from *uint64, r *mcpbridge.Record) {
+		w := &write{key: keyBytes(key("a", scope)), from: from, done: make(chan error, 1)}
+		if r != nil {
+			var err error
+			w.value, err = entry.Encode(r, time.Now())
+			require.NoError(t, err)
+		}
+		batch = append(batch, w)
+	}
+	version := func(version, generation uint64) *mcpbridge.Record {
+		return &mcpbridge.Record{Version: version, Generation: generation}
+	}
+	add("b", new(uint64(0)), version(1, 1))
+	add("b", new(uint64(0)), version(1, 2)) // refused
+	add("b", new(uint64(1)), version(2, 3))
+	add("garbage", new(uint64(0)), version(1, 4)) // refused
+	add("c", nil, version(5, 5))
+	add("c", new(uint64(5)), version(6, 6))
+	add("d", nil, version(1, 7))
+	add("d", nil, nil)
+	add("d", new(uint64(1)), version(2, 8)) // refused
+	require.NoError(t, f.commit(batch))
+	for i, w := range batch {
+		switch i {
+		case 1, 8:
+			require.ErrorIs(t, w.refused, errVersion)
+		case 3:
+			require.ErrorIs(t, w.refused, ErrGarbage)
+		default:
+			require.NoError(t, w.refused)
+		}
+	}
+	for scope, want := range map[string]*mcpbridge.Record{"b": version(2, 3), "c": version(6, 6), "d": nil} {
+		r, err := f.Load(ctx, key("a", scope))
+		require.NoError(t, err)
+		require.Equal(t, want, r)
+	}
+	_, err := f.Load(ctx, key("a", "garbage"))
+	require.ErrorIs(t, err, ErrGarbage)
+}
+
+// A swap whose transaction fails is an error, also if it would have been refused: that may be because of a write before it.
+func TestSwapOfABatchThatFailsIsAnError(t *testing.T) {
+	f := openAt(t, pathIn(t), Config{})
+	full := errors.New("disk full")
+	f.commit = func(batch []*write) error { return errors.Join(f.apply(batch), full) }
+	for range 2 {
+		swapped, err := f.Swap(ctx, key("a", "b"), 0, &mcpbridge.Record{Version: 1})
+		require.ErrorIs(t, err, full)
+		require.False(t, swapped)
+	}
 }

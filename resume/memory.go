@@ -21,7 +21,7 @@ type Memory struct {
 	entries map[messages.Key][]byte // by normal key
 }
 
-var _ mcpbridge.Store = (*Memory)(nil)
+var _ mcpbridge.Swapper = (*Memory)(nil)
 
 // Load returns a copy of the record of a key, or nil if there is none.
 func (m *Memory) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
@@ -49,11 +49,39 @@ func (m *Memory) Save(ctx context.Context, key messages.Key, record *mcpbridge.R
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.set(key, value)
+	return nil
+}
+
+// Swap replaces the record of a key with a copy, if it is of the version from, and reports whether it was. It fails with
+// [ErrGarbage] if the record in place cannot be read.
+func (m *Memory) Swap(ctx context.Context, key messages.Key, from uint64, record *mcpbridge.Record) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, entry.Failed(ctx, "swap", key, err)
+	}
+	value, err := entry.EncodeSwap(record, from, time.Now())
+	if err != nil {
+		return false, entry.Failed(ctx, "swap", key, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	current, exists := m.entries[key.Normal()]
+	is, err := entry.HasVersion(current, exists, from)
+	switch {
+	case is && value == nil:
+		delete(m.entries, key.Normal())
+	case is:
+		m.set(key, value)
+	}
+	return is, entry.Failed(ctx, "swap", key, err)
+}
+
+// set keeps the entry of a key. The caller holds the lock.
+func (m *Memory) set(key messages.Key, value []byte) {
 	if m.entries == nil {
 		m.entries = map[messages.Key][]byte{}
 	}
 	m.entries[key.Normal()] = value
-	return nil
 }
 
 // Delete deletes the record of a key, if there is one.

@@ -35,6 +35,10 @@ func TestMemoryIsAStore(t *testing.T) {
 		m := new(Memory) // shared by two supervisors of a process
 		return m, m
 	})
+	storetest.RunSwap(t, func(*testing.T) (one, other mcpbridge.Swapper) {
+		m := new(Memory)
+		return m, m
+	})
 	storetest.RunGarbage(t, func(*testing.T) (mcpbridge.Store, func(messages.Key, []byte)) {
 		m := new(Memory)
 		return m, func(k messages.Key, value []byte) { m.entries[k.Normal()] = value }
@@ -43,6 +47,10 @@ func TestMemoryIsAStore(t *testing.T) {
 
 func TestFileIsAStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) mcpbridge.Store { return openAt(t, pathIn(t), Config{}) })
+	storetest.RunSwap(t, func(t *testing.T) (one, other mcpbridge.Swapper) {
+		f := openAt(t, pathIn(t), Config{})
+		return f, f
+	})
 	storetest.RunGarbage(t, func(t *testing.T) (mcpbridge.Store, func(messages.Key, []byte)) {
 		f := openAt(t, pathIn(t), Config{})
 		return f, func(k messages.Key, value []byte) { put(t, f, k, value) }

@@ -1,11 +1,14 @@
 package resume
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"go.etcd.io/bbolt"
 
+	"github.com/mcpactor/mcpactor/internal/entry"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -16,16 +19,22 @@ const maxBatch = 256
 type write struct {
 	key   []byte
 	value []byte     // nil: delete it
+	from  *uint64    // the version that the record in place must have; nil: any
 	done  chan error // buffered: the caller may no longer wait
+
+	refused error // why the writer left it out of its batch
 }
+
+// errVersion is why a write is refused: the record in place has another version.
+var errVersion = errors.New("the record has another version")
 
 // write passes a change to the writer, and waits until it is written. The writer takes
 // changes in the order in which they come.
-func (f *File) write(ctx context.Context, key messages.Key, value []byte) error {
+func (f *File) write(ctx context.Context, key messages.Key, w *write) error {
 	if err := f.over(ctx); err != nil {
 		return err
 	}
-	w := &write{keyBytes(key), value, make(chan error, 1)}
+	w.key, w.done = keyBytes(key), make(chan error, 1)
 	if len(w.key) > bbolt.MaxKeySize { // it would fail its whole transaction
 		return fmt.Errorf("the key has %d bytes, at most %d are possible", len(w.key), bbolt.MaxKeySize)
 	}
@@ -59,7 +68,7 @@ func (f *File) writer() {
 			batch := f.gather(w)
 			err := f.commit(batch)
 			for _, w := range batch {
-				w.done <- err
+				w.done <- cmp.Or(err, w.refused)
 			}
 		}
 	}
@@ -79,23 +88,41 @@ func (f *File) gather(first *write) []*write {
 	return batch
 }
 
-// apply makes the changes of a batch, all or none.
+// apply makes the changes of a batch, all or none, but for those that are refused.
 func (f *File) apply(batch []*write) error {
 	return f.guarded(func() error {
 		return f.db.Update(func(tx *bbolt.Tx) error {
 			b := tx.Bucket(bucket)
 			for _, w := range batch {
-				var err error
-				if w.value == nil {
-					err = b.Delete(w.key)
-				} else {
-					err = b.Put(w.key, w.value)
-				}
-				if err != nil {
+				if err := w.apply(b); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	})
+}
+
+// apply makes the change, unless it is refused. It sees the changes before it.
+func (w *write) apply(b *bbolt.Bucket) error {
+	if w.refused = w.check(b); w.refused != nil {
+		return nil
+	}
+	if w.value == nil {
+		return b.Delete(w.key)
+	}
+	return b.Put(w.key, w.value)
+}
+
+// check returns why the change is refused, or nil.
+func (w *write) check(b *bbolt.Bucket) error {
+	if w.from == nil {
+		return nil
+	}
+	value := b.Get(w.key)
+	is, err := entry.HasVersion(value, value != nil, *w.from)
+	if err == nil && !is {
+		err = errVersion
+	}
+	return err
 }

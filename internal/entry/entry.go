@@ -51,6 +51,26 @@ func Encode(record *mcpbridge.Record, now time.Time) ([]byte, error) {
 	return json.Marshal(entry{now.UTC(), record})
 }
 
+// EncodeSwap returns the entry of a record that replaces one of the version from. It is nil for nil, which deletes the record.
+func EncodeSwap(record *mcpbridge.Record, from uint64, now time.Time) ([]byte, error) {
+	if record == nil {
+		return nil, nil
+	}
+	if record.Version != from+1 {
+		return nil, fmt.Errorf("the record has the version %d: set it to %d, one more than that of the record it replaces", record.Version, from+1)
+	}
+	return Encode(record, now)
+}
+
+// HasVersion reports whether an entry, if there is one, is of a version. No entry is of version 0.
+func HasVersion(value []byte, exists bool, version uint64) (bool, error) {
+	if !exists {
+		return version == 0, nil
+	}
+	record, err := Decode(value)
+	return err == nil && record.Version == version, err
+}
+
 // Decode returns the record of an entry. It drops the errors of the decoder, because
 // they quote the text.
 func Decode(value []byte) (*mcpbridge.Record, error) {

@@ -89,3 +89,23 @@ func TestErrorsNameTheOperationAndTheKey(t *testing.T) {
 	require.ErrorIs(t, err, broken)
 	require.EqualError(t, entry.Failed(ctx, "load", k, ctx.Err()), "resume: load a/b: context canceled")
 }
+
+func TestVersionsOfEntries(t *testing.T) {
+	_, err := entry.EncodeSwap(storetest.Record(1), 0, time.Now())
+	require.EqualError(t, err, "the record has the version 0: set it to 1, one more than that of the record it replaces")
+	r := storetest.Record(1)
+	r.Version = 8
+	value, err := entry.EncodeSwap(r, 7, time.Now())
+	require.NoError(t, err)
+	for version := range uint64(10) {
+		is, err := entry.HasVersion(value, true, version)
+		require.NoError(t, err)
+		require.Equal(t, version == 8, is)
+		is, err = entry.HasVersion(nil, false, version)
+		require.NoError(t, err)
+		require.Equal(t, version == 0, is)
+		is, err = entry.HasVersion(nil, true, version)
+		require.ErrorIs(t, err, entry.ErrGarbage)
+		require.False(t, is)
+	}
+}

@@ -109,7 +109,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Gateway, error) {
 		g.adapt(&s.Servers[i])
 	}
 	if cfg.Lists != nil {
-		s.Store = &stores{cfg.Lists, cfg.Sessions}
+		s.Store = storeOf(cfg.Lists, cfg.Sessions)
 	}
 	s.LeaveOpen = cfg.Clients != nil
 	s.IdleTimeout = cmp.Or(s.IdleTimeout, -1)              // the state of a session lives as long as its client

@@ -93,6 +93,25 @@ func (*ListStore) Keys(context.Context) ([]messages.Key, error) { return nil, ni
 // stores is the store of the supervisor. It keeps lists in one store, and everything else in another.
 type stores struct{ lists, others mcpbridge.Store }
 
+// storeOf returns the store of the supervisor. It is an [mcpbridge.Swapper] if the store of everything but lists is one.
+func storeOf(lists, others mcpbridge.Store) mcpbridge.Store {
+	s := &stores{lists, others}
+	if others, ok := others.(mcpbridge.Swapper); ok {
+		return &swapper{s, others}
+	}
+	return s
+}
+
+// swapper is the store of the supervisor if its records can be swapped. Lists are not swapped.
+type swapper struct {
+	*stores
+	others mcpbridge.Swapper
+}
+
+func (s *swapper) Swap(ctx context.Context, key messages.Key, from uint64, record *mcpbridge.Record) (bool, error) {
+	return s.others.Swap(ctx, key, from, record)
+}
+
 // of returns the store for a key.
 func (s *stores) of(key messages.Key) mcpbridge.Store {
 	if recordkey.IsList(key) {

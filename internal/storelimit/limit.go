@@ -32,18 +32,28 @@ const (
 type store struct {
 	inner mcpbridge.Store
 	slots chan struct{} // has one value for each request that runs
+	turns turns
 
 	mu      sync.Mutex
-	retryAt time.Time             // zero while the store answers
-	finding chan struct{}         // closed when it is known what the request that finds out has found; nil if there is none
-	running map[messages.Key]bool // keys with a request that runs
+	retryAt time.Time     // zero while the store answers
+	finding chan struct{} // closed when it is known what the request that finds out has found; nil if there is none
 }
 
-// New returns a store that asks inner, and whose methods return 2.6 seconds after ctx lets
-// them begin, at the latest. While inner hangs, they return at once with an error. A panic of
-// inner is returned as a [*guard.Panic].
+// swapper is the store of an inner one that swaps records.
+type swapper struct {
+	*store
+	inner mcpbridge.Swapper
+}
+
+// New returns a store that asks inner. A request waits for the earlier ones about its key, for 2 seconds at most. From then on, its
+// method returns 2.6 seconds after ctx lets it begin, at the latest. While inner hangs, methods return at once with an error. A panic
+// of inner is returned as a [*guard.Panic]. The result is an [mcpbridge.Swapper] if inner is one.
 func New(inner mcpbridge.Store) mcpbridge.Store {
-	return &store{inner: inner, slots: make(chan struct{}, maxRequests), running: map[messages.Key]bool{}}
+	s := &store{inner: inner, slots: make(chan struct{}, maxRequests), turns: turns{queues: map[messages.Key][]*turn{}}}
+	if inner, ok := inner.(mcpbridge.Swapper); ok {
+		return &swapper{s, inner}
+	}
+	return s
 }
 
 // Load implements [mcpbridge.Store], as the other methods do.
@@ -65,10 +75,17 @@ func (s *store) Keys(ctx context.Context) ([]messages.Key, error) {
 	return run(ctx, s, nil, s.inner.Keys)
 }
 
+// Swap implements [mcpbridge.Swapper].
+func (s *swapper) Swap(ctx context.Context, key messages.Key, from uint64, record *mcpbridge.Record) (swapped bool, err error) {
+	return run(ctx, s.store, &key, func(ctx context.Context) (bool, error) { return s.inner.Swap(ctx, key, from, record) })
+}
+
 // run runs a request in a goroutine, and gives it up when it takes too long. A request that
-// was given up keeps its slot and its key until it returns.
+// was given up keeps its slot and its turn until it returns.
 func run[T any](ctx context.Context, s *store, key *messages.Key, f func(context.Context) (T, error)) (value T, err error) {
-	if err := s.begin(ctx, key); err != nil {
+	turn := s.turns.queue(key)
+	if err := s.begin(ctx, turn); err != nil {
+		turn.end()
 		return value, err
 	}
 	wanted := ctx
@@ -78,16 +95,21 @@ func run[T any](ctx context.Context, s *store, key *messages.Key, f func(context
 		value T
 		err   error
 	}
-	done := make(chan outcome, 1)
+	done, givenUp := make(chan outcome), make(chan struct{})
 	go func() {
 		o := outcome{err: errors.New("the store did not return")} // if it calls runtime.Goexit
 		defer func() {
-			s.end(key)
-			done <- o
+			<-s.slots
+			select {
+			case done <- o:
+			case <-givenUp:
+				turn.end()
+			}
 		}()
 		o.value, o.err = guard.Call(func() (T, error) { return f(ctx) })
 	}()
 	var o outcome
+	end := turn.end // after judge: the next request of the key is not sent to a store that does not answer
 	select {
 	case o = <-done:
 	case <-ctx.Done():
@@ -97,26 +119,39 @@ func run[T any](ctx context.Context, s *store, key *messages.Key, f func(context
 		case o = <-done:
 		case <-timer.C:
 			o.err = errors.New("the store does not return")
+			end = func() { close(givenUp) }
 		}
 	}
 	tells := o.err == nil || !errors.Is(wanted.Err(), context.Canceled) // one that nobody wants any longer tells nothing
 	s.judge(tells, o.err == nil || ctx.Err() == nil)
+	end()
 	return o.value, o.err
 }
 
+// errSilent is the error of a request that is not sent to the store.
+var errSilent = errors.New("the store has not answered lately")
+
 // begin waits until a request may run: not while an earlier one of its key runs, nor while the
 // store does not answer.
-func (s *store) begin(ctx context.Context, key *messages.Key) error {
+func (s *store) begin(ctx context.Context, turn *turn) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	s.awaitFinding(ctx)
-	if err := s.admit(key); err != nil {
+	if s.isSilent() {
+		return errSilent
+	}
+	if err := turn.await(ctx); err != nil {
+		return err
+	}
+	if err := s.admit(); err != nil {
 		return err
 	}
 	select {
 	case s.slots <- struct{}{}:
 		return nil
 	case <-ctx.Done():
-		s.free(key)
-		return fmt.Errorf("the store has %d requests that it has not answered", maxRequests)
+		return fmt.Errorf("%w: the store has %d requests that it has not answered", ctx.Err(), maxRequests)
 	}
 }
 
@@ -137,21 +172,23 @@ func (s *store) awaitFinding(ctx context.Context) {
 	}
 }
 
-// admit takes the key of a request.
-func (s *store) admit(key *messages.Key) error {
+// isSilent reports whether the store has not answered lately.
+func (s *store) isSilent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Before(s.retryAt)
+}
+
+// admit lets a request run whose turn has begun, or one that finds out whether the store answers again.
+func (s *store) admit() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	switch {
 	case now.Before(s.retryAt), !s.retryAt.IsZero() && len(s.slots) == maxRequests:
-		return errors.New("the store has not answered lately")
-	case key != nil && s.running[*key]:
-		return errors.New("the store has not answered the last request for the key")
+		return errSilent
 	case !s.retryAt.IsZero():
 		s.retryAt, s.finding = now.Add(pause), make(chan struct{}) // this request finds out
-	}
-	if key != nil {
-		s.running[*key] = true
 	}
 	return nil
 }
@@ -171,20 +208,4 @@ func (s *store) judge(tells, inTime bool) {
 	default:
 		s.retryAt = time.Now().Add(pause)
 	}
-}
-
-// end releases what a request has taken.
-func (s *store) end(key *messages.Key) {
-	<-s.slots
-	s.free(key)
-}
-
-// free releases the key of a request.
-func (s *store) free(key *messages.Key) {
-	if key == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.running, *key)
 }

@@ -33,6 +33,14 @@ func (s scripted) Keys(ctx context.Context) ([]messages.Key, error) {
 	return []messages.Key{{Server: "s"}}, s(ctx)
 }
 
+// swapping is a scripted store that swaps records, all with success.
+type swapping struct{ scripted }
+
+func (s swapping) Swap(ctx context.Context, _ messages.Key, _ uint64, _ *mcpbridge.Record) (bool, error) {
+	err := s.scripted(ctx)
+	return err == nil, err
+}
+
 func key(n int) messages.Key { return messages.Key{Server: "s", Scope: fmt.Sprint(n)} }
 
 func TestStoreThatAnswersIsUsedAsItIs(t *testing.T) {

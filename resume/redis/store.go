@@ -19,8 +19,8 @@
 // A record has no credentials, but a session id, together with its cookies, may be enough to use
 // the session. Whoever can read the database, its files or its backups has these. For this
 // reason connect with TLS, and with a user of Redis whose access control list has the names with
-// the prefix only. The store uses the commands GET, SET, DEL and SCAN, and the client those that set
-// up a connection. SCAN shows the names of all keys to a user, and these contain scopes.
+// the prefix only. The store uses the commands GET, SET, DEL, SCAN and, for Swap, EVAL, and the client
+// those that set up a connection. SCAN shows the names of all keys to a user, and these contain scopes.
 //
 // Records are not encrypted by the store. No error and no printed value contains a session id.
 //
@@ -28,6 +28,8 @@
 //
 // The last record saved counts. The store does not know which process owns a session: the
 // supervisor saves the sessions that it has, and in a cluster each key has one owner at a time.
+// [Store.Swap] is for records that several processes change: of the swaps from one version, one
+// succeeds, on a Redis Cluster as well. A failover that loses the last records may undo it.
 //
 // # Concurrency
 //
@@ -77,7 +79,7 @@ type Store struct {
 	cfg    Config
 }
 
-var _ mcpbridge.Store = (*Store)(nil)
+var _ mcpbridge.Swapper = (*Store)(nil)
 
 // New returns a store with a client, which is a [redis.Client] (also one of sentinels) or a
 // [redis.ClusterClient]. It does not wait for Redis. The caller closes the client, after the last
@@ -145,6 +147,56 @@ func (s *Store) Save(ctx context.Context, key messages.Key, record *mcpbridge.Re
 	}
 	return entry.Failed(ctx, "save", key, withoutText(err))
 }
+
+// Swap replaces the record of a key if it is of the version from, and reports whether it was. If it returns an error, the record may
+// be saved all the same. It fails with resume.ErrGarbage if the record in place cannot be read.
+func (s *Store) Swap(ctx context.Context, key messages.Key, from uint64, record *mcpbridge.Record) (bool, error) {
+	value, err := entry.EncodeSwap(record, from, time.Now())
+	if err != nil {
+		return false, entry.Failed(ctx, "swap", key, err)
+	}
+	swapped, err := do(ctx, func() (bool, error) { return s.swap(ctx, s.name(key), from, value) })
+	return swapped, entry.Failed(ctx, "swap", key, withoutText(err))
+}
+
+// swap reads the value of a name until it has another version, or is replaced as it was read.
+func (s *Store) swap(ctx context.Context, name string, from uint64, value []byte) (bool, error) {
+	for {
+		current, err := s.client.Get(ctx, name).Result()
+		none := errors.Is(err, redis.Nil)
+		if err != nil && !none {
+			return false, err
+		}
+		if is, err := entry.HasVersion([]byte(current), !none, from); err != nil || !is {
+			return false, err
+		}
+		if done, err := s.replace(ctx, name, current, value); err != nil || done {
+			return done, err
+		}
+	}
+}
+
+// replaceScript replaces a value, if it is as it was read. An empty one is none: entries are not empty.
+const replaceScript = `if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
+if ARGV[2] == '' then redis.call('DEL', KEYS[1]) elseif ARGV[3] == '0' then redis.call('SET', KEYS[1], ARGV[2]) else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
+return 1`
+
+// replace runs the script, and reports whether it has replaced the value.
+func (s *Store) replace(ctx context.Context, name, current string, value []byte) (bool, error) {
+	script := once{redis.NewCmd(ctx, "EVAL", replaceScript, 1, name, current, value, s.cfg.MaxAge.Milliseconds())}
+	script.SetFirstKeyPos(3) // of name: a cluster client chooses the server by it
+	if err := s.client.Process(ctx, script); err != nil {
+		return false, err
+	}
+	return script.Bool()
+}
+
+// once is a command that the client does not send again after an error: the first attempt may have replaced the value, and the second
+// one would report that it has not.
+type once struct{ *redis.Cmd }
+
+// NoRetry returns true.
+func (once) NoRetry() bool { return true }
 
 // Delete deletes the record of a key, if there is one. If ctx ends during the write, the record
 // may be deleted all the same.

@@ -1,9 +1,13 @@
 package redis_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,11 +36,25 @@ func store(t *testing.T, addr string, cfg redis.Config) *redis.Store {
 	return s
 }
 
+// clustered returns a store with a client of a Redis Cluster.
+func clustered(t *testing.T, opts goredis.ClusterOptions) *redis.Store {
+	t.Helper()
+	client := goredis.NewClusterClient(&opts)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	s, err := redis.New(client, redis.Config{})
+	require.NoError(t, err)
+	return s
+}
+
 func TestRedisIsAStore(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) mcpbridge.Store {
 		return store(t, miniredis.RunT(t).Addr(), redis.Config{})
 	})
 	storetest.RunShared(t, func(t *testing.T) (one, other mcpbridge.Store) {
+		server := miniredis.RunT(t)
+		return store(t, server.Addr(), redis.Config{}), store(t, server.Addr(), redis.Config{MaxAge: -1})
+	})
+	storetest.RunSwap(t, func(t *testing.T) (one, other mcpbridge.Swapper) {
 		server := miniredis.RunT(t)
 		return store(t, server.Addr(), redis.Config{}), store(t, server.Addr(), redis.Config{MaxAge: -1})
 	})
@@ -49,12 +67,13 @@ func TestRedisIsAStore(t *testing.T) {
 }
 
 func TestRedisClusterIsAStore(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) mcpbridge.Store {
-		client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: []string{miniredis.RunT(t).Addr()}})
-		t.Cleanup(func() { require.NoError(t, client.Close()) })
-		s, err := redis.New(client, redis.Config{})
-		require.NoError(t, err)
-		return s
+	opts := func(server *miniredis.Miniredis) goredis.ClusterOptions {
+		return goredis.ClusterOptions{Addrs: []string{server.Addr()}}
+	}
+	storetest.Run(t, func(t *testing.T) mcpbridge.Store { return clustered(t, opts(miniredis.RunT(t))) })
+	storetest.RunSwap(t, func(t *testing.T) (one, other mcpbridge.Swapper) {
+		server := miniredis.RunT(t)
+		return clustered(t, opts(server)), clustered(t, opts(server))
 	})
 }
 
@@ -118,6 +137,113 @@ func TestOldRecordsExpire(t *testing.T) {
 	require.Equal(t, []messages.Key{key("kept")}, keys)
 }
 
+func TestSwappedRecordsExpire(t *testing.T) {
+	server := miniredis.RunT(t)
+	s, forever := store(t, server.Addr(), redis.Config{}), store(t, server.Addr(), redis.Config{MaxAge: -1})
+	for from := range uint64(2) {
+		for scope, s := range map[string]*redis.Store{"old": s, "kept": forever} {
+			swapped, err := s.Swap(t.Context(), key(scope), from, &mcpbridge.Record{Version: from + 1})
+			require.NoError(t, err)
+			require.True(t, swapped)
+		}
+		server.FastForward(30*24*time.Hour - time.Second)
+		keys, err := s.Keys(t.Context())
+		require.NoError(t, err)
+		require.Len(t, keys, 2)
+	}
+	server.FastForward(2 * time.Second)
+	keys, err := s.Keys(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, []messages.Key{key("kept")}, keys)
+}
+
+// lossy returns the address of a proxy to a server. It closes the connection in place of a response to EVAL, and counts these.
+func lossy(t *testing.T, server string) (addr string, lost *atomic.Int64) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	lost = new(atomic.Int64)
+	var all sync.WaitGroup
+	all.Go(func() {
+		for client, err := l.Accept(); err == nil; client, err = l.Accept() {
+			all.Go(func() { pass(client, server, lost) })
+		}
+	})
+	t.Cleanup(func() { l.Close(); all.Wait() })
+	return l.Addr().String(), lost
+}
+
+// pass passes on requests and responses, until there is a response to EVAL.
+func pass(client net.Conn, addr string, lost *atomic.Int64) {
+	defer client.Close()
+	server, err := net.Dial("tcp", addr)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	var evaluates atomic.Bool
+	go func() {
+		defer client.Close()
+		response := make([]byte, 64<<10)
+		for {
+			n, err := server.Read(response)
+			if err == nil && evaluates.Load() {
+				lost.Add(1)
+				return
+			}
+			if _, failed := client.Write(response[:n]); err != nil || failed != nil {
+				return
+			}
+		}
+	}()
+	request := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(request)
+		evaluates.Store(bytes.Contains(request[:n], []byte("EVAL")))
+		if _, failed := server.Write(request[:n]); err != nil || failed != nil {
+			return
+		}
+	}
+}
+
+// The client sends other commands again. A second attempt would report that the record was not swapped.
+func TestSwapWhoseResponseIsLostIsAnError(t *testing.T) {
+	server := miniredis.RunT(t)
+	addr, lost := lossy(t, server.Addr())
+	all := []goredis.ClusterSlot{{End: 16383, Nodes: []goredis.ClusterNode{{Addr: addr}}}}
+	slots := func(context.Context) ([]goredis.ClusterSlot, error) { return all, nil } // the server names its own address
+	for n, s := range []*redis.Store{store(t, addr, redis.Config{}), clustered(t, goredis.ClusterOptions{ClusterSlots: slots})} {
+		from := uint64(n)
+		swapped, err := s.Swap(t.Context(), key("b"), from, &mcpbridge.Record{Version: from + 1})
+		require.ErrorIs(t, err, io.EOF)
+		require.False(t, swapped)
+		require.EqualValues(t, n+1, lost.Load())
+		r, err := s.Load(t.Context(), key("b"))
+		require.NoError(t, err)
+		require.Equal(t, from+1, r.Version)
+	}
+}
+
+// Without a new version, a record that changes between the read and the write is read again.
+func TestSwapAndSavesOfAVersion(t *testing.T) {
+	server := miniredis.RunT(t)
+	one, other := store(t, server.Addr(), redis.Config{}), store(t, server.Addr(), redis.Config{})
+	for range 20 {
+		require.NoError(t, one.Save(t.Context(), key("b"), storetest.Record(1)))
+		var all sync.WaitGroup
+		all.Go(func() {
+			for n := range uint64(20) {
+				if err := other.Save(t.Context(), key("b"), storetest.Record(n)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		swapped, err := one.Swap(t.Context(), key("b"), 0, &mcpbridge.Record{Version: 1})
+		all.Wait()
+		require.NoError(t, err)
+		require.True(t, swapped)
+	}
+}
+
 // operations are all of a store, by the name in their errors.
 func operations(s *redis.Store) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
@@ -125,6 +251,10 @@ func operations(s *redis.Store) map[string]func(context.Context) error {
 		"keys":       func(ctx context.Context) error { _, err := s.Keys(ctx); return err },
 		"delete a/b": func(ctx context.Context) error { return s.Delete(ctx, key("b")) },
 		"save a/b":   func(ctx context.Context) error { return s.Save(ctx, key("b"), storetest.Record(1)) },
+		"swap a/b": func(ctx context.Context) error {
+			_, err := s.Swap(ctx, key("b"), 0, &mcpbridge.Record{Version: 1})
+			return err
+		},
 	}
 }
 

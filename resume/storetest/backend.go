@@ -74,11 +74,26 @@ func RunGarbage(t *testing.T, open func(*testing.T) (s mcpbridge.Store, put func
 			has(t, s, key("a", "other"), Record(2))
 			lists(t, s, key("a", "b"), key("a", "other"))
 
+			notSwappedGarbage(t, s)
+
 			require.NoError(t, s.Save(t.Context(), key("a", "b"), Record(1)))
 			has(t, s, key("a", "b"), Record(1))
 			put(key("a", "b"), []byte(garbage))
 			require.NoError(t, s.Delete(t.Context(), key("a", "b")))
 			has(t, s, key("a", "b"), nil)
 		})
+	}
+}
+
+// notSwappedGarbage checks that a store, if it can swap, does not replace a value that it cannot read.
+func notSwappedGarbage(t *testing.T, s mcpbridge.Store) {
+	swapper, ok := s.(mcpbridge.Swapper)
+	for from := uint64(0); ok && from < 2; from++ {
+		swapped, err := swapper.Swap(t.Context(), key("a", "b"), from, version(from+1))
+		require.Error(t, err)
+		require.False(t, swapped)
+		Hidden(t, err)
+		_, err = s.Load(t.Context(), key("a", "b"))
+		require.Error(t, err, "the value is as it was")
 	}
 }

@@ -4,6 +4,8 @@
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) mcpbridge.Store { return newStore(t) })
 //	}
+//
+// If your store is shared by processes, call [RunShared] as well, and [RunSwap] if it is an [mcpbridge.Swapper].
 package storetest
 
 import (

@@ -3,6 +3,7 @@ package messages
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -28,11 +29,12 @@ func (idempotent) Idempotent() bool { return true }
 type CallTool struct {
 	Header
 	Params *mcp.CallToolParams `json:"params"`
-	// Durable keeps a record of the call under its ID in the store of the supervisor until a day after its Deadline. Whoever
-	// sends the same call again with this ID, in this process or in a later one, or on another member of a cluster, does
-	// not run it again. If the server had turned it into a task, see [TaskChanged], the reply is that of the task. Otherwise the
-	// reply is [CodeLost], unless the call certainly did not run, or may run twice. Until the record of the call was read,
-	// every failure says that it may have run, also when the server is down. The task of a durable call outlives its
+	// Durable says that the ID names the intent of the call, in its scope: the call runs once. Its record is in the store of the
+	// supervisor until a day after its Deadline. Whoever sends the same call again with this ID, in this process or in a later
+	// one, or on another member of a cluster, gets what became of it: its result, that of its task, see [TaskChanged], or
+	// [CodeLost], unless the call certainly did not run. Until the record was read, every failure says that it may have run. A
+	// call that runs is waited for. The same ID with another
+	// server, tool or arguments is refused. The task of a durable call outlives its
 	// session. The supervisor needs a store.
 	Durable bool `json:"durable,omitempty"`
 }
@@ -47,6 +49,12 @@ func (m *CallTool) Validate() error {
 	}
 	if m.Durable && m.ID == "" {
 		return errors.New("durable: the id is empty, by which the call is found again")
+	}
+	if m.Durable && !utf8.ValidString(m.ID) {
+		return errors.New("durable: the id is not valid UTF-8")
+	}
+	if m.Durable && len(m.ID) > maxScope {
+		return fmt.Errorf("durable: the id has %d bytes, at most %d are allowed", len(m.ID), maxScope)
 	}
 	return nil
 }

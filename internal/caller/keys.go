@@ -18,6 +18,12 @@ func Shared(base, from context.Context) context.Context {
 	return context.WithValue(base, TraceKey{}, from.Value(TraceKey{}))
 }
 
+// DurableKey is the key of the id, a string, under which a call is durable.
+type DurableKey struct{}
+
+// PrivateKey says that the value belongs to one operation.
+func (DurableKey) PrivateKey() {}
+
 // RequestIDKey is the key of a func(id string) that is called with the id of each JSON-RPC request
 // of an operation when it is sent.
 type RequestIDKey struct{}

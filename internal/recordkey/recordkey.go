@@ -8,10 +8,12 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// The scopes of these keys begin with one of these. No other scope has control characters.
+// The scopes of lists begin with listScope, and calls are of callServer. No other scope and no server has control characters.
+// Calls of version 0.2 have scopes that begin with oldCallScope. They are deleted when they are outdated.
 const (
-	listScope = "\x1flist "
-	callScope = "\x1fcall "
+	listScope    = "\x1flist "
+	callServer   = "\x1fcall"
+	oldCallScope = "\x1fcall "
 )
 
 // List returns the key of the record with a list of a server. id says which list it is.
@@ -22,10 +24,18 @@ func List(server, id string) messages.Key {
 // IsList reports whether a key is one that List has returned.
 func IsList(key messages.Key) bool { return strings.HasPrefix(key.Scope, listScope) }
 
-// Call returns the key of the record with a call that waits for an approval: of the toolset of a scope, under an id.
+// Call returns the key of the record of a call: of a scope, under an id.
 func Call(scope, id string) messages.Key {
-	return messages.Key{Server: "toolset", Scope: callScope + strconv.Quote(scope) + " " + id}
+	return messages.Key{Server: callServer, Scope: strconv.Quote(scope) + " " + id}
 }
 
-// IsCall reports whether a key is one that Call has returned.
-func IsCall(key messages.Key) bool { return strings.HasPrefix(key.Scope, callScope) }
+// IsCall reports whether a key is that of a call, also of version 0.2.
+func IsCall(key messages.Key) bool { return key.Server == callServer || IsOldCall(key) }
+
+// OldCall returns the key of the record of a durable call in version 0.2.
+func OldCall(key messages.Key, id string) messages.Key {
+	return messages.Key{Server: key.Server, Scope: oldCallScope + strconv.Quote(key.Scope) + " task " + id}
+}
+
+// IsOldCall reports whether a key is that of a call of version 0.2.
+func IsOldCall(key messages.Key) bool { return strings.HasPrefix(key.Scope, oldCallScope) }

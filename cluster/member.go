@@ -230,7 +230,10 @@ func (m *Member) supervisorConfig(placement *node.Placement) supervisor.Config {
 	cfg.Name = m.cfg.Member
 	shared := cfg.Store
 	if shared != nil {
-		shared, cfg.Store = clusterapi.LimitStore(shared), m.lease.Store(shared, placement.Has)
+		shared, cfg.Store = clusterapi.LimitStore(shared), m.lease.Store(shared, placement.Has, clusterapi.IsOutcome)
+	}
+	if cfg.CallStore != nil {
+		cfg.CallStore = m.lease.Store(cfg.CallStore, placement.Has, clusterapi.IsOutcome)
 	}
 	return clusterapi.WrapDialer(cfg, func(d clusterapi.Dialer) clusterapi.Dialer { return m.lease.Dialer(d, shared) })
 }
@@ -256,6 +259,9 @@ func (m *Member) Client() *supervisor.Client { return m.client }
 // commands to it, and its events, concern this member only: use [Member.PID] and [Member.Subscribe], and
 // give packages toolset and debug the member.
 func (m *Member) Supervisor() *supervisor.Supervisor { return m.supervisor }
+
+// CallBook returns the records of calls, for package toolset.
+func (m *Member) CallBook() *clusterapi.CallBook { return m.supervisor.CallBook() }
 
 // Servers returns the names of the servers of this member. All members should have the same.
 func (m *Member) Servers() []string { return m.supervisor.Servers() }

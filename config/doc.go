@@ -69,7 +69,7 @@
 //
 //	maxSessions, maxSessionsPerTenant, maxInFlight, maxWaiting, maxWaitingTotal, maxDials,
 //	    maxStarts, idleTimeout, connectTimeout, callTimeout, drainTimeout, closeTimeout, handlerTimeout,
-//	    backoffBase, backoffMax, budget, budgetHalfLife, coolDown, failFast, leaveOpen
+//	    backoffBase, backoffMax, budget, budgetHalfLife, coolDown, failFast, leaveOpen, keepResults, maxKeptResult, dropResults
 //
 // Durations are strings such as "1m30s". A limit of -1, or "-1ns", is none. Three
 // fields have no counterpart there:

@@ -19,6 +19,7 @@ func (f *File) settings(roots *bool, separator *string) map[string]any {
 		"backoffBase": &cfg.BackoffBase, "backoffMax": &cfg.BackoffMax,
 		"budget": &cfg.Budget, "budgetHalfLife": &cfg.BudgetHalfLife, "coolDown": &cfg.CoolDown,
 		"handlerTimeout": &cfg.HandlerTimeout, "roots": roots, "store": &f.Store, "leaveOpen": &cfg.LeaveOpen, "failFast": &cfg.FailFast,
+		"keepResults": &cfg.KeepResults, "maxKeptResult": &cfg.MaxKeptResult, "dropResults": &cfg.DropResults,
 	}
 }
 

@@ -108,13 +108,14 @@ var imports = []struct{ of, may string }{
 	{"internal/storelimit", "mcpbridge messages internal/guard"},
 	{"internal/entry", "mcpbridge messages"},
 	{"resume/...", "mcpbridge messages resume/... internal/entry"},
+	{"internal/callbook", "mcpbridge messages internal/caller internal/guard internal/recordkey internal/results"},
 
 	// The actors communicate by messages: a session knows nothing of the registry, which spawns it.
 	{"actors", "mcpbridge messages internal/dial internal/relay"},
-	{"internal/protocol", "mcpbridge messages actors internal/caller internal/dial internal/listclass internal/relay"},
+	{"internal/protocol", "mcpbridge messages actors internal/callbook internal/caller internal/dial internal/listclass internal/relay"},
 	{"actors/internal/alarm actors/internal/callctx actors/internal/mailbox actors/internal/ring", ""},
 	{"actors/internal/mailbox/mailboxtest", "actors/internal/mailbox"},
-	{"actors/internal/contract", "actors mcpbridge messages internal/caller internal/dial internal/dispatch internal/guard internal/protocol internal/recordkey internal/relay internal/tasks " +
+	{"actors/internal/contract", "actors mcpbridge messages internal/callbook internal/caller internal/dial internal/dispatch internal/guard internal/protocol internal/relay internal/tasks " +
 		"actors/internal/callctx actors/internal/mailbox actors/internal/ring"},
 	{"actors/internal/admission", "mcpbridge messages actors/internal/alarm actors/internal/ring"},                                  // it decides, and sends nothing
 	{"actors/internal/catalogue", "mcpbridge messages internal/listclass internal/recordkey internal/results actors/internal/ring"}, // as well
@@ -135,7 +136,7 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/owners", "messages actors/internal/contract actors/internal/ring"},
 	{"actors/internal/reports", "actors mcpbridge messages internal/operations internal/relay actors/internal/contract actors/internal/table"},
 	{"actors/internal/refusal", "messages actors/internal/admission actors/internal/contract actors/internal/table"},
-	{"actors/internal/interception", "actors messages internal/caller internal/protocol actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
+	{"actors/internal/interception", "actors messages internal/callbook internal/caller internal/protocol actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
 		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/ring actors/internal/table"},
 	{"actors/internal/member", "messages internal/protocol actors/internal/contract actors/internal/table"},
 	{"actors/internal/lists", "actors mcpbridge messages internal/identity internal/listclass actors/internal/catalogue actors/internal/contract actors/internal/interception actors/internal/jobs actors/internal/mailbox " +
@@ -149,18 +150,18 @@ var imports = []struct{ of, may string }{
 		"actors/internal/jobs actors/internal/reports actors/internal/sessions actors/internal/table"},
 	{"actors/internal/closer", "mcpbridge messages internal/protocol internal/recordkey actors/internal/alarm actors/internal/closing actors/internal/contract actors/internal/jobs actors/internal/member " +
 		"actors/internal/sessions actors/internal/table"},
-	{"actors/internal/calls", "mcpbridge messages internal/protocol internal/recordkey actors/internal/closer actors/internal/contract actors/internal/dialing actors/internal/jobs actors/internal/lists actors/internal/member " +
+	{"actors/internal/calls", "mcpbridge messages internal/protocol actors/internal/closer actors/internal/contract actors/internal/dialing actors/internal/lists actors/internal/member " +
 		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/sessions actors/internal/table"},
 	{"actors/registry", "actors mcpbridge messages internal/caller internal/dispatch internal/door internal/identity internal/listclass internal/protocol internal/relay " +
 		"actors/internal/admission actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
 		"actors/internal/calls actors/internal/closer actors/internal/closing actors/internal/dialing actors/internal/inspection actors/internal/interception actors/internal/jobs actors/internal/lists actors/internal/member actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/servers actors/internal/sessions actors/internal/table"},
 
-	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/caller internal/dial internal/limits internal/protocol internal/relay internal/schemas internal/storelimit"},
-	{"supervisor/debug supervisor/health", "messages supervisor internal/visible"},
+	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/callbook internal/caller internal/dial internal/limits internal/protocol internal/relay internal/schemas internal/storelimit"},
+	{"supervisor/debug supervisor/health", "messages supervisor internal/callbook internal/visible"},
 	{"supervisor/telemetry", "actors mcpbridge messages supervisor internal/caller internal/dial internal/tasks internal/tracecontext"},
-	{"internal/clusterapi", "messages internal/caller internal/dial internal/dispatch internal/door internal/entry internal/freeport internal/guard internal/operations internal/recordkey " +
+	{"internal/clusterapi", "messages internal/callbook internal/caller internal/dial internal/dispatch internal/door internal/entry internal/freeport internal/guard internal/operations internal/recordkey " +
 		"internal/protocol internal/relay internal/results internal/storelimit internal/tracecontext"}, // the module cluster has the rest
-	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/caller internal/exact internal/guard internal/limits internal/nearest internal/recordkey internal/relay internal/schemas internal/storelimit internal/tracecontext internal/visible"},
+	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/callbook internal/caller internal/exact internal/guard internal/limits internal/nearest internal/relay internal/schemas internal/tracecontext internal/visible"},
 	{"config", "mcpbridge messages supervisor toolset internal/loopback internal/nearest internal/wellformed"},
 
 	{"internal/gateway", "mcpbridge messages resume supervisor toolset internal/caller internal/identity internal/listclass internal/mcpserver internal/recordkey internal/results"},

@@ -269,6 +269,29 @@ func (c *Client) Do(ctx context.Context, cmd messages.Command) (messages.Reply, 
 	return c.do(ctx, cmd)
 }
 
+// makeDurable makes a call of a tool durable if its context says so. It returns the failure of a durable call without an id, or with
+// two.
+func makeDurable(ctx context.Context, op messages.Operation) *messages.Failure {
+	id, is := messages.DurableOf(ctx)
+	call, isCall := op.(*messages.CallTool)
+	switch {
+	case !isCall || !is && !call.Durable:
+		return nil
+	case !is:
+		id = call.ID
+	}
+	if id == "" {
+		return messages.NewFailure(op, messages.CodeInvalid, "durable: the id is empty, by which the call is found again")
+	}
+	if call.ID != "" && call.ID != id {
+		f := messages.NewFailure(op, messages.CodeInvalid, fmt.Sprintf("id: it is %.100q, but the context makes the call durable under %.100q", call.ID, id))
+		f.MayHaveRun = true // the other id may have run
+		return f
+	}
+	call.ID, call.Durable = id, true
+	return nil
+}
+
 // check returns the failure of a command that cannot be sent, or nil.
 func (c *Client) check(ctx context.Context, cmd messages.Command) *messages.Failure {
 	switch {
@@ -297,6 +320,9 @@ func (c *Client) do(ctx context.Context, cmd messages.Command) (reply messages.R
 	if isOperation {
 		h := op.Head()
 		complete(ctx, h)
+		if f := makeDurable(ctx, op); f != nil {
+			return nil, f
+		}
 		if at, ok := ctx.Deadline(); ok {
 			if h.Deadline.IsZero() {
 				h.Deadline = at

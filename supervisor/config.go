@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -135,6 +136,22 @@ type Config struct {
 	// the store after Stop. Running supervisors must not share a store. Defaults to nil:
 	// nothing is kept.
 	Store mcpbridge.Store
+	// CallStore keeps the records of durable calls, see [messages.CallTool.Durable], and of the calls of toolsets that wait for an
+	// approval. Several supervisors, also of several processes, may share it if it is a [mcpbridge.Swapper]. Defaults to Store.
+	CallStore mcpbridge.Store
+	// KeepResults is how long CallStore keeps the result of a call, for those who ask for the call again, and up to an hour more. Later
+	// it is only known that the call has run. Defaults to 24 h; -1 is no limit.
+	KeepResults time.Duration
+	// MaxKeptResult bounds the results that are kept, in bytes of JSON each. Defaults to 64 KiB; -1 is no limit.
+	MaxKeptResult int
+	// DropResults keeps no results, which are secrets at rest, and of failures only their codes.
+	DropResults bool
+	// Resolve finds out what became of a durable call that was sent and not answered, such as by reading with client, in the
+	// same scope, what the call would have changed. It returns the result that the call has had, or would have, if it has run. It is called
+	// when the call is lost, or later when somebody asks for it again, also in another process, until it returns without an
+	// error. If it returns [messages.ResolvedUnknown], the call is never sent again. ctx ends after 30 s, or at the deadline of the call. It may be
+	// called by several goroutines at once. Defaults to nil: such a call fails with [messages.CodeLost].
+	Resolve func(ctx context.Context, client *Client, call *messages.CallTool) (messages.Resolution, *mcp.CallToolResult, error)
 	// LeaveOpen makes Stop leave an MCP session open on its server if Store has a record of
 	// it. Call Stop before anything else ends: the end of an actor that owns a scope, see [messages.Bind],
 	// closes the sessions of the scope. Then close the store, and then shut down the actor system. Defaults to
@@ -190,6 +207,8 @@ func (c Config) WithDefaults() Config {
 	setDefault(&c.DrainTimeout, 10*time.Second)
 	setDefault(&c.CloseTimeout, 5*time.Second)
 	setDefault(&c.HandlerTimeout, time.Minute)
+	setDefault(&c.KeepResults, 24*time.Hour)
+	setDefault(&c.MaxKeptResult, 64<<10)
 	if c.Capabilities == nil && c.Handler != nil {
 		c.Capabilities = &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{
 			Form: &mcp.FormElicitationCapabilities{},
@@ -238,6 +257,7 @@ func (c Config) validate() error {
 		limits.Check("idleTimeout", c.IdleTimeout), limits.Check("connectTimeout", c.ConnectTimeout),
 		limits.Check("callTimeout", c.CallTimeout), limits.Check("drainTimeout", c.DrainTimeout),
 		limits.Check("closeTimeout", c.CloseTimeout), limits.Check("handlerTimeout", c.HandlerTimeout),
+		limits.Check("keepResults", c.KeepResults), limits.Check("maxKeptResult", c.MaxKeptResult),
 		c.defaultStrategy().check(""),
 	)
 	switch s := c.Strategy.(type) {

@@ -32,7 +32,7 @@ func TestEveryFieldOfTheConfigurationIsInTheDocsWithItsDefault(t *testing.T) {
 		require.NotEmpty(t, row, field.Name)
 		switch value := defaults.Field(i).Interface().(type) {
 		case time.Duration:
-			require.Regexp(t, "`"+field.Name+"` "+strings.Replace(value.String(), "m0s", "m", 1)+`\b`, row)
+			require.Regexp(t, "`"+field.Name+"` "+strings.Replace(strings.Replace(value.String(), "m0s", "m", 1), "h0m", "h", 1)+`\b`, row)
 		case int:
 			if field.Name == "MaxStarts" {
 				require.Contains(t, row, fmt.Sprintf("`MaxStarts` %d for each processor", value/runtime.GOMAXPROCS(0)))

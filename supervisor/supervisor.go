@@ -18,6 +18,7 @@ import (
 	"github.com/rs/zerolog"
 
 	_ "github.com/mcpactor/mcpactor/actors/registry" // sets protocol.StartRegistry
+	"github.com/mcpactor/mcpactor/internal/callbook"
 	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/limits"
 	"github.com/mcpactor/mcpactor/internal/protocol"
@@ -40,6 +41,7 @@ type Supervisor struct {
 	events      *relay.Relay[any] // to the EventStream
 	post        *relay.Post       // to actors and processes of the user
 	intercepted operationCount    // operations that run in interceptors
+	book        *callbook.Book    // of durable calls, and of those that wait for an approval
 	stop        sync.Once
 	done        chan struct{}   // closed when the actors have stopped
 	left        []messages.Left // written before done is closed
@@ -76,6 +78,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		system: system, bridge: bridge, done: make(chan struct{}), logger: logger, capabilities: cfg.Capabilities,
 	}
 	s.target = newTarget(system, nil, s.done)
+	s.book = newBook(cfg, store, logger, &Client{s.target})
 	s.noteServers(cfg.Servers)
 	// The functions do not lead to s: the PID would never be freed.
 	s.events = relay.New(maxEvents, func(event any) { system.EventStream.Publish(event) }, func(n uint64) {
@@ -95,9 +98,10 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		DrainTimeout: limits.Of(cfg.DrainTimeout), CloseTimeout: limits.Of(cfg.CloseTimeout),
 		Interceptors: s.intercepted.around(cfg.Interceptors),
 		Capabilities: cfg.Capabilities, Handler: cfg.Handler, HandlerTimeout: limits.Of(cfg.HandlerTimeout), Subscriber: cfg.Subscriber,
-		Store: store, LeaveOpen: cfg.LeaveOpen, Strays: bridge.Strays, Skipped: bridge.Skipped, Forget: bridge.Forget,
+		Store: store, Book: s.book, LeaveOpen: cfg.LeaveOpen, Strays: bridge.Strays, Skipped: bridge.Skipped, Forget: bridge.Forget,
 		Stopped: func(left []messages.Left) {
 			bridge.Close()
+			s.book.Close()
 			release()
 			s.logStopped(len(left))
 			s.left = left
@@ -201,6 +205,14 @@ func (s *Supervisor) Client() *Client {
 		return &Client{}
 	}
 	return &Client{s.target}
+}
+
+// CallBook returns the records of calls, for package toolset.
+func (s *Supervisor) CallBook() *callbook.Book {
+	if !s.started() {
+		return nil
+	}
+	return s.book
 }
 
 // Servers returns the names of the servers that are configured, in their order. A [Supervisor.Reload]

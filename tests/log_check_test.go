@@ -43,6 +43,7 @@ var logFields = map[string]bool{
 	"attempt": false, "delay": true, "elapsed": true, "lifetime": true, "err": false, "error": false, "attached": false, "protocol": false,
 	"reason": false, "owner": false, "scopes": false, "cancelled": false, "repeated": false, "lines": false, "events": false,
 	"type": false, "notification": false, "stack": false, "servers": false, "cap": false, "left": false, "event": false, "lib": false, "tool": false, "status": false,
+	"call": false,
 }
 
 var (

@@ -185,4 +185,20 @@ var directedMutations = []directedMutation{
 	{0, "./tests", "TestASessionWaitsForOtherProcessesToStart", mutation{"processes that start are not bounded", []change{
 		{"actors/internal/admission/place.go", "	if srv.starts == nil {\n		return math.MaxInt", "	if srv.maxDials < 1<<20 {\n		return math.MaxInt"},
 	}}},
+	{0, "./internal/callbook", "TestWhoeverAsksAgainWaitsForARunThatWasGivenUp", mutation{"nobody keeps the entry of a call that runs", []change{
+		{inEntry, "	e.users++\n	return true\n", "	return true\n"},
+		{inEntry, "	if e.users--; e.users == 0 {", "	if e.users--; e.users == 0 && e.book.entries[e.key] == e {"},
+	}}},
+	{0, "./internal/callbook", "TestTheTaskOfAnotherCallIsNotFollowed", mutation{"the task of another call is followed", []change{
+		{inEntry, "r.State != Task || r.Call != e.call {", "r.State != Task {"},
+	}}},
+	{0, "./internal/callbook", "TestATaskThatIsNotFollowedMayHaveRun", mutation{"a task is followed again at once", []change{
+		{inDo, "	case e.Task() != \"\": // whoever asks again follows it\n		return Tell\n", ""},
+	}}},
+	{0, "./internal/callbook", "TestACallWithoutADeadlineIsFoundAgain", mutation{"a call without a deadline has ended when it is sent", []change{
+		{inEntry, "	if !limited {\n", "	if !limited && e.token == \"\" {\n"},
+	}}},
+	{0, "./internal/callbook", "TestRecordThatIsUsedAgainIsNotDeleted", mutation{"a record that is used again is deleted", []change{
+		{inBook, "_, err = b.store.Swap(ctx, key, kept.Version, nil)", "err = b.store.Delete(ctx, key)"},
+	}}},
 }

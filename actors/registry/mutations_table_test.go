@@ -38,7 +38,7 @@ func (m mutation) mutated(t *testing.T) map[string]string {
 
 // The texts of the mutations are in the source. make mutations shows that the simulations find them.
 func TestMutationsFitTheSource(t *testing.T) {
-	for _, m := range append(mutations, doubtMutations...) {
+	for _, m := range slices.Concat(mutations, doubtMutations, callMutations) {
 		m.mutated(t)
 	}
 	for _, m := range directedMutations {
@@ -94,6 +94,10 @@ const (
 	inInquiry  = "mcpbridge/internal/doubt/inquiry.go"
 	inMachine  = "mcpbridge/internal/doubt/machine.go"
 	inOutcome  = "mcpbridge/internal/doubt/outcome.go"
+	inBook     = "internal/callbook/book.go"
+	inDo       = "internal/callbook/do.go"
+	inEntry    = "internal/callbook/entry.go"
+	inRecord   = "internal/callbook/record.go"
 )
 
 var mutations = []mutation{
@@ -211,4 +215,36 @@ var doubtMutations = []mutation{
 	{"after a front, only what is like the refusals before it is in doubt", []change{{inInquiry, "i.machine.front != nil || i.mixed > 0 || i.allKinds()", "i.allKinds()"}}},
 	{"an inquiry pauses although a front has answered since", []change{{inMachine, "m.front == nil && s.Now.Before(m.next):", "s.Now.Before(m.next):"}}},
 	{"an attempt to attach takes a page of a front for the end of the session", []change{{inInquiry, "a.Refusal, a.read() == readGone", "a.Refusal, a.read() == readGone || a.read() == readAway"}}},
+}
+
+// callMutations are in the records of durable calls, which have a simulation of their own.
+var callMutations = []mutation{
+	{"a record is saved without a comparison", []change{{inEntry, "done, err = e.book.store.Swap(context.WithoutCancel(ctx), e.key, e.version, record)", "done, err = true, e.book.store.Save(context.WithoutCancel(ctx), e.key, record)"}}},
+	{"a call is sent before that is written", []change{{inEntry, "began, err := e.change(ctx, ", "began, err := true, error(nil)\n\tgo e.change(ctx, "}}},
+	{"a call is sent although that could not be written", []change{{inEntry, "	case err != nil:\n		return err\n	case !began", "	case !began && err == nil"}}},
+	{"a call is sent although another process has sent it", []change{{inEntry, "	case !began && !e.isMine():", "	case !began && e.me == \"\":"}}},
+	{"a call that is lost may be sent again", []change{{inDo, "return r.Lose(e.book.keptFailure(f)), e.sent(r)", "return r.Allow(), e.sent(r)"}}},
+	{"nobody waits until a call has ended", []change{{inRecord, "		case now.Before(r.Ends):\n			return Wait\n", "		case now.Before(r.Ends) && r.State == Proposed:\n			return Wait\n"}}},
+	{"two find out what became of a call", []change{
+		{inDo, "	mine, err := e.change(ctx, func(r Record) (Record, bool) {\n		return r.Ask(e.me, ends), r.Next(e.call, e.book.process, true, time.Now()) == Learn\n	})", "	mine, err := !ends.IsZero(), error(nil)"},
+		{inDo, "asked := r.State == Asking && r.By == e.me", "asked := true"},
+	}},
+	{"what was found out is believed although somebody else finds out", []change{{inDo, "asked := r.State == Asking && r.By == e.me", "asked := r.State == Asking || r.State == Sent"}}},
+	{"a proposed call that has failed may be sent again", []change{{inDo, "return r.Fail(e.book.keptFailure(f)), r.State == Allowed || e.sent(r)", "return r.Allow(), e.sent(r)"}}},
+	{"a call has not run although its record cannot be read", []change{{inDo, "		f.MayHaveRun = true\n", ""}}},
+	{"a call has not run although another process has sent it", []change{{inDo, "err, changed := e.load(ctx), false", "err, changed := error(nil), false"}}},
+	{"a request that has failed has changed nothing", []change{{inEntry, "	if err != nil { // it may have been saved\n", "	if err != nil {\n		return false, err\n	}\n	if err != nil {\n"}}},
+	{"what is known is forgotten when it cannot be read", []change{{inEntry, "	if e.isStale = err != nil; e.isStale {\n		return err\n	}\n	e.known, e.version = r, version\n	return nil\n", "	e.known, e.version = r, version\n	return err\n"}}},
+	{"a run begins after its caller has gone", []change{{inEntry, "	if e.users == 0 {\n		return false\n	}\n", ""}}},
+	{"a task that could not be followed has not run", []change{{inDo, "		f.MayHaveRun = true // it only could not be followed\n", "		_ = f\n"}}},
+	{"a task whose state could not be written has not run", []change{{inEntry, "return r.Allow(), e.sent(r) && !e.isTask", "return r.Allow(), e.sent(r)"}}},
+	{"a call that another process has meanwhile has not run", []change{{inDo, "	case !changed && r.State != None && r.State != Allowed:\n		return Wait\n", "	case !changed && r.State == Done && r.Proposal == nil:\n		return Wait\n"}}},
+	{"a call is sent whatever its record says", []change{{inEntry, "return r.Send(e.me, ends), r.State == Allowed && r.Call == e.call", "return r.Send(e.me, ends), r.State != Done && r.Call == e.call"}}},
+	{"a call is another one", []change{{inRecord, "	case r.Call != call, r.State == Proposed:", "	case r.State == Proposed:"}}},
+	{"a call is sent without an answer", []change{
+		{inRecord, "	case r.Call != call, r.State == Proposed:", "	case r.Call != call:"},
+		{inRecord, "	case Allowed, Task:\n		return Run", "	case Proposed, Allowed, Task:\n		return Run"},
+		{inEntry, "return r.Send(e.me, ends), r.State == Allowed && r.Call == e.call", "return r.Send(e.me, ends), (r.State == Allowed || r.State == Proposed) && r.Call == e.call"},
+	}},
+	{"a process takes another one for itself", []change{{inBook, "return strings.HasPrefix(by, process+\" \")", "return strings.HasPrefix(by, process[:0])"}}},
 }

@@ -95,7 +95,7 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	r.closer = closer.New(closer.With{Cfg: cfg, Table: r.table, Book: r.closings, Sessions: r.sessions, Member: r.member, Alarm: &r.alarm, Jobs: r.jobs})
 	r.calls = calls.New(calls.With{
 		Cfg: cfg, Table: r.table, Refusal: r.refusal, Owners: r.owners, Lists: r.lists, Sessions: r.sessions, Dialing: r.dialing, Closer: r.closer,
-		Member: r.member, Reports: r.reports, Jobs: r.jobs,
+		Member: r.member, Reports: r.reports,
 	})
 	r.interceptors = interception.New(interception.With{
 		Cfg: cfg, Mailbox: m, Table: r.table, Refusal: r.refusal, Owners: r.owners, Cancellations: r.cancellations, Alarm: &r.alarm, Calls: r.calls,

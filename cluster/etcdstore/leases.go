@@ -27,25 +27,23 @@ func newLeases(client *clientv3.Client, maxAge time.Duration) *leases {
 	return &leases{client: client, maxAge: maxAge, used: make(chan struct{}, 1)}
 }
 
-// put puts a value. If its lease is gone, because etcd lost it or an operator revoked it, a new
-// one is asked for, once.
-func (l *leases) put(ctx context.Context, key, value string) error {
+// put calls a function that does a put of a value. If its lease is gone, because etcd lost it or an operator revoked it, a new
+// one is asked for, and the function called again, once.
+func (l *leases) put(ctx context.Context, key, value string, do func(put clientv3.Op) error) error {
 	if l.maxAge == clusterapi.Forever {
-		_, err := l.client.Put(ctx, key, value)
-		return err
+		return do(clientv3.OpPut(key, value))
 	}
 	lease, err := l.get(ctx, 0)
 	if err != nil {
 		return err
 	}
-	if _, err = l.client.Put(ctx, key, value, clientv3.WithLease(lease)); !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+	if err = do(clientv3.OpPut(key, value, clientv3.WithLease(lease))); !errors.Is(err, rpctypes.ErrLeaseNotFound) {
 		return err
 	}
 	if lease, err = l.get(ctx, lease); err != nil {
 		return err
 	}
-	_, err = l.client.Put(ctx, key, value, clientv3.WithLease(lease))
-	return err
+	return do(clientv3.OpPut(key, value, clientv3.WithLease(lease)))
 }
 
 // get returns the lease for a value that is put now: not the one that is gone. One caller at a time asks for a new one, and the

@@ -23,6 +23,8 @@
 //
 // The last record saved counts. The store does not know which process owns a session: the
 // supervisor saves the sessions that it has, and in a cluster each key has one owner at a time.
+// [Store.Swap] is for records that several processes change: of the swaps from one version, one
+// succeeds.
 //
 // # Concurrency
 //
@@ -66,7 +68,7 @@ type Store struct {
 	closed atomic.Bool
 }
 
-var _ mcpbridge.Store = (*Store)(nil)
+var _ mcpbridge.Swapper = (*Store)(nil)
 
 // Open returns a store. With a password it fails if the servers do not accept it, or do not
 // answer within DialTimeout. Otherwise it does not wait for the servers. Close the store after
@@ -110,7 +112,12 @@ func (s *Store) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, 
 func (s *Store) Save(ctx context.Context, key messages.Key, record *mcpbridge.Record) error {
 	value, err := clusterapi.EncodeRecord(record, time.Now())
 	if err == nil {
-		err = s.do(ctx, func(ctx context.Context) error { return s.leases.put(ctx, s.name(key), string(value)) })
+		err = s.do(ctx, func(ctx context.Context) error {
+			return s.leases.put(ctx, s.name(key), string(value), func(put clientv3.Op) error {
+				_, err := s.client.Client.Do(ctx, put)
+				return err
+			})
+		})
 	}
 	return clusterapi.StoreFailed(ctx, "save", key, err)
 }

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcpactor/mcpactor/cluster/etcdstore"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/resume/storetest"
@@ -70,6 +71,10 @@ func TestServerThatDoesNotAnswerEndsWithTheContext(t *testing.T) {
 			"keys":   func(ctx context.Context) error { _, err := s.Keys(ctx); return err },
 			"delete": func(ctx context.Context) error { return s.Delete(ctx, key) },
 			"save":   func(ctx context.Context) error { return s.Save(ctx, key, storetest.Record(1)) },
+			"swap": func(ctx context.Context) error {
+				_, err := s.Swap(ctx, key, 0, &mcpbridge.Record{Version: 1})
+				return err
+			},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 			err := do(ctx)
@@ -98,6 +103,8 @@ func TestClosedStoreSaysSo(t *testing.T) {
 	require.ErrorIs(t, err, resume.ErrClosed)
 	require.ErrorIs(t, s.Save(t.Context(), key, storetest.Record(1)), resume.ErrClosed)
 	require.ErrorIs(t, s.Delete(t.Context(), key), resume.ErrClosed)
+	_, err = s.Swap(t.Context(), key, 0, &mcpbridge.Record{Version: 1})
+	require.ErrorIs(t, err, resume.ErrClosed)
 	require.Contains(t, fmt.Sprintf("%#v", s), "sessions in etcd at 127.0.0.1:")
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
+	"github.com/mcpactor/mcpactor/internal/callbook"
 	"github.com/mcpactor/mcpactor/internal/caller"
 	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/dispatch"
@@ -155,6 +156,12 @@ func WrapDialer[Config any](cfg Config, wrap func(Dialer) Dialer) Config { retur
 // IsCallKey is [recordkey.IsCall].
 var IsCallKey = recordkey.IsCall
 
+// CallBook is [callbook.Book].
+type CallBook = callbook.Book
+
+// IsOutcome is [callbook.IsOutcome].
+var IsOutcome = callbook.IsOutcome
+
 // Panic is [guard.Panic].
 type Panic = guard.Panic
 
@@ -174,6 +181,8 @@ var ErrStoreClosed = entry.ErrClosed
 var (
 	DecodeRecord   = entry.Decode
 	EncodeRecord   = entry.Encode
+	EncodeSwap     = entry.EncodeSwap
+	HasVersion     = entry.HasVersion
 	StoreFailed    = entry.Failed
 	StoreFailedAll = entry.FailedAll
 	KeyOfRecord    = entry.KeyOf

@@ -7,6 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/callbook"
 	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -61,6 +62,7 @@ type Config struct {
 
 	Store     mcpbridge.Store // keeps MCP sessions across restarts of the process, or nil
 	LeaveOpen bool            // Stop does not close MCP sessions that can be resumed
+	Book      *callbook.Book  // of durable calls
 
 	// Strays returns how many responses of servers were dropped because they belong to
 	// other connections. It must not block.

@@ -9,7 +9,6 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/closer"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/dialing"
-	"github.com/mcpactor/mcpactor/actors/internal/jobs"
 	"github.com/mcpactor/mcpactor/actors/internal/lists"
 	"github.com/mcpactor/mcpactor/actors/internal/member"
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
@@ -27,10 +26,7 @@ import (
 //	New ──▶ interceptors ──Accept──▶ the session of its key ──Replied, TimedOut──▶ the caller has a reply
 //	                         ▲                │
 //	                         └───HandedBack───┘ the session was evicted before it ran
-type Calls struct {
-	With
-	sweeper sweeper
-}
+type Calls struct{ With }
 
 // With is what calls need.
 type With struct {
@@ -44,11 +40,10 @@ type With struct {
 	Closer   *closer.Closer
 	Member   *member.Member
 	Reports  *reports.Reports
-	Jobs     *jobs.Jobs
 }
 
 // New returns calls, of which there are none yet.
-func New(with With) *Calls { return &Calls{with, sweeper{cfg: with.Cfg, jobs: with.Jobs}} }
+func New(with With) *Calls { return &Calls{with} }
 
 // maxDeadline is how far in the future a deadline can be. Adding to a later one would
 // overflow a [time.Duration].
@@ -146,9 +141,6 @@ func (c *Calls) HandBack(k *contract.Call) bool {
 // Forward gives a call to the session of its key, after the close commands that came before it.
 func (c *Calls) Forward(k *contract.Call) {
 	c.Closer.Apply(k.Key)
-	if k.IsDurable() {
-		c.sweeper.sweep(time.Now())
-	}
 	if k.Op.Head().Owner != nil && !k.PassedOn { // else the operation that interceptors have belongs to it
 		c.Owners.Accepted(k, nil)
 	}

@@ -29,10 +29,11 @@ func newCalls() *Calls {
 	cfg, t := all.Cfg, all.Table
 	with := With{
 		Cfg: cfg, Table: t, Refusal: refusal.New(cfg, t, &all.Gate.Sessions), Owners: all.Owners, Lists: all.Lists, Sessions: all, Member: member.New(cfg, t),
-		Reports: reports.New(cfg), Jobs: jobs.New(cfg, all.Mailbox),
+		Reports: reports.New(cfg),
 	}
-	with.Dialing = dialing.New(dialing.With{Cfg: cfg, Table: t, Gate: all.Gate, Sessions: all, Reports: with.Reports, Alarm: all.Alarm, Jobs: with.Jobs})
-	with.Closer = closer.New(closer.With{Cfg: cfg, Table: t, Book: all.Closings, Sessions: all, Member: with.Member, Alarm: all.Alarm, Jobs: with.Jobs})
+	work := jobs.New(cfg, all.Mailbox)
+	with.Dialing = dialing.New(dialing.With{Cfg: cfg, Table: t, Gate: all.Gate, Sessions: all, Reports: with.Reports, Alarm: all.Alarm, Jobs: work})
+	with.Closer = closer.New(closer.With{Cfg: cfg, Table: t, Book: all.Closings, Sessions: all, Member: with.Member, Alarm: all.Alarm, Jobs: work})
 	return New(with)
 }
 

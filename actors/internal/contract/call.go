@@ -7,6 +7,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/callctx"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
+	"github.com/mcpactor/mcpactor/internal/callbook"
 	"github.com/mcpactor/mcpactor/internal/caller"
 	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/tasks"
@@ -24,10 +25,11 @@ type Call struct {
 	Values      *caller.Values // of the context of a client or an interceptor, or nil
 	Accepted    time.Time      // when the command came
 	Deadline    time.Time
-	Serial      uint64       // counts the operations
-	PassedOn    bool         // interceptors of this registry have passed it on
-	Intercepted bool         // it has passed the interceptors, of this member or of another one
-	List        messages.Key // the key whose member answers from its catalogue, see [protocol.HandedBack], or zero
+	Serial      uint64          // counts the operations
+	PassedOn    bool            // interceptors of this registry have passed it on
+	Intercepted bool            // it has passed the interceptors, of this member or of another one
+	List        messages.Key    // the key whose member answers from its catalogue, see [protocol.HandedBack], or zero
+	Record      *callbook.Entry // of a durable call, once it was read
 
 	Run    Run    // belongs to the session while that has the call, and else to the registry
 	Ticket Ticket // belongs to the registry, also while the session has the call
@@ -44,7 +46,6 @@ type Run struct {
 	Lost        *mcpbridge.Error // the error of the first run, if the operation may have run
 	NeedsHint   bool             // it may be replayed only if its tool is annotated as safe
 	Replied     bool             // it has its reply; it may still run
-	recordRead  bool             // of a durable call: see NoteRecord
 	Answered    CallReplied      // sent with the reply
 
 	Task     *tasks.Task     // that the server has turned it into, or nil

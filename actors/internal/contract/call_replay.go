@@ -8,7 +8,7 @@ import (
 )
 
 // MayHaveRun reports whether the call may have run before: until its record was read, a durable call may have.
-func (k *Call) MayHaveRun() bool { return k.Run.Lost != nil || k.IsDurable() && !k.Run.recordRead }
+func (k *Call) MayHaveRun() bool { return k.Run.Lost != nil || k.IsDurable() && k.Record == nil }
 
 // maxUnprocessed is how many runs of a call are not counted as a replay, because the server
 // has certainly not processed them.

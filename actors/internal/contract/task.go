@@ -37,36 +37,57 @@ type TaskHeard struct {
 
 // RunOn runs the call on a connection, after a pause. task is what the call has become in an earlier run, or nil. It may
 // block.
-func (k *Call) RunOn(ctx context.Context, pause time.Duration, conn dial.Conn, task *tasks.Task, store *KeyStore, self *mailbox.Mailbox) (result messages.Result, err error) {
+func (k *Call) RunOn(ctx context.Context, pause time.Duration, conn dial.Conn, task *tasks.Task, self *mailbox.Mailbox) (result messages.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = Panicked(r)
 		}
 	}()
-	if task == nil && k.IsDurable() {
-		known, err := k.begin(ctx, *store)
-		if err != nil {
-			return nil, err
-		}
-		if task = known; task != nil {
-			self.PostUserMessage(&TaskHeard{k, task})
+	if k.Record == nil {
+		return k.send(ctx, pause, conn, task, self)
+	}
+	if !k.Record.Hold() {
+		return nil, &mcpbridge.Error{Class: mcpbridge.Cancelled, Detail: "the call was given up before it was sent"}
+	}
+	defer k.Record.Release()
+	if id := k.Record.Task(); task == nil && id != "" {
+		task = &tasks.Task{ID: id, Status: tasks.Working}
+		self.PostUserMessage(&TaskHeard{k, task})
+	}
+	if task == nil {
+		if err := k.Record.Begin(ctx); err != nil {
+			return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "the call is durable, and could not be recorded: " + err.Error(), Err: err}
 		}
 	}
+	result, err = k.send(ctx, pause, conn, task, self)
+	switch e := mcpbridge.AsError(err); {
+	case e == nil:
+		k.Record.Ran(ctx, result)
+	case !e.MayHaveRun():
+		k.Record.NotRun(ctx)
+	case e.Begun, errors.Is(err, errTaskGone): // the task is over
+		k.Record.Lost(ctx, messages.NewFailure(k.Op, e.Class.Code(), e.ForCaller()))
+	}
+	return result, err
+}
+
+// send sends the call, or follows the task that it has become.
+func (k *Call) send(ctx context.Context, pause time.Duration, conn dial.Conn, task *tasks.Task, self *mailbox.Mailbox) (messages.Result, error) {
 	if task == nil {
 		result, err := k.Perform(ctx, pause, conn)
 		if task, _ = result.(*tasks.Task); task == nil || err != nil {
-			if k.IsDurable() && err != nil && !mcpbridge.AsError(err).MayHaveRun() {
-				k.forget(*store)
-			}
 			return result, err
 		}
-		if k.IsDurable() {
-			k.keepTask(ctx, *store, task.ID)
+		if k.Record != nil {
+			k.Record.Became(ctx, task.ID)
 		}
 		self.PostUserMessage(&TaskHeard{k, task})
 	}
 	return k.follow(ctx, conn, task, self)
 }
+
+// errTaskGone is in the error of a call that has become a task which the server no longer knows.
+var errTaskGone = errors.New("the server no longer knows the task that the call has become")
 
 // maxFailed is how often in a row a server may fail to answer for a task, and to take the answers to its questions.
 const maxFailed = 5
@@ -116,7 +137,7 @@ func (k *Call) follow(ctx context.Context, conn dial.Conn, task *tasks.Task, sel
 		case e.Begun:
 			last.Status = tasks.Failed
 		case e.Session == mcpbridge.Alive && (e.Code == jsonrpc.CodeInvalidParams || e.Code == jsonrpc.CodeMethodNotFound):
-			return nil, &mcpbridge.Error{Class: mcpbridge.Lost, Sent: true, Detail: "the server no longer knows the task that the call has become", Err: e}
+			return nil, &mcpbridge.Error{Class: mcpbridge.Lost, Sent: true, Detail: errTaskGone.Error(), Err: errors.Join(errTaskGone, e)}
 		default:
 			return nil, e
 		}

@@ -20,8 +20,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Interceptors runs each operation through the interceptors, if there are any, and questions to the catalogue through the
-// innermost one, that of the lists. It gives the calls that they pass on to the registry.
+// Interceptors runs each operation through the interceptors, if there are any, and questions to the catalogue and durable calls
+// through the innermost ones, those of the lists and of the book. It gives the calls that they pass on to the registry.
 //
 //	operation ──▶ interceptors ──passedOn──▶ registry ──▶ session
 //	reply     ◀── interceptors ◀──reply───────────────────┘
@@ -31,8 +31,8 @@ import (
 // interceptors hold and calls that wait in sessions have one common bound, which two mailboxes could not keep exactly.
 type Interceptors struct {
 	With
-	run      actors.Runner // the interceptors, around list
-	list     actors.Runner // the interceptor of the lists, around the Runner that passes operations on
+	run      actors.Runner // the interceptors, around own
+	own      actors.Runner // the interceptors of the lists and of the book, around the Runner that passes operations on
 	all      operations
 	unpassed int                 // operations that were not passed on
 	stop     alarm.Entry[func()] // when the registry stops, and has waited long enough
@@ -64,14 +64,14 @@ func New(with With) *Interceptors {
 	return f
 }
 
-// Start makes the Runner of the interceptors, around that of the lists. If one of them panics, no operation
+// Start makes the Runner of the interceptors, around that of the lists and that of the book. If one of them panics, no operation
 // passes.
-func (f *Interceptors) Start(system *actor.ActorSystem, innermost func(next actors.Runner) actors.Runner) {
+func (f *Interceptors) Start(system *actor.ActorSystem, lists func(next actors.Runner) actors.Runner) {
 	f.run = func(context.Context, messages.Operation) (messages.Result, error) {
 		return nil, errors.New("an interceptor panicked when the supervisor started")
 	}
-	f.list = innermost(passOn(system, f.Mailbox))
-	f.run = chain(f.Cfg.Interceptors, f.list)
+	f.own = lists(recorded(f.Cfg.Book, passOn(system, f.Mailbox)))
+	f.run = chain(f.Cfg.Interceptors, f.own)
 }
 
 // Count returns how many operations run through the interceptors.
@@ -85,7 +85,8 @@ func (f *Interceptors) Unpassed() int { return f.unpassed }
 func (f *Interceptors) Submit(k *contract.Call) {
 	limits := f.Table.Limits(k.Key.Server)
 	asks, _ := contract.AsksCatalogue(k.Op)
-	passes := k.Intercepted && k.List == (messages.Key{}) // it has passed the interceptors of another member
+	asks = asks || k.IsDurable()
+	passes := k.Intercepted && k.List == (messages.Key{}) && !k.IsDurable() // it has passed the interceptors of another member
 	switch waiting := f.Table.Waiting + f.unpassed; {
 	case passes, len(f.Cfg.Interceptors) == 0 && !asks,
 		refusal.Malformed(k) != nil || f.Table.Stopping || !time.Now().Before(k.Deadline) || f.Refusal.Orphaned(k) != nil:
@@ -114,7 +115,7 @@ func (f *Interceptors) intercept(k *contract.Call) {
 	h.Key, h.Deadline = k.Key, k.Deadline
 	op, run := messages.With(k.Op, h), f.run
 	if k.Intercepted {
-		run = f.list
+		run = f.own
 	}
 	f.Cfg.Async(f.Mailbox, func() any { return i.run(ctx, run, op) })
 }

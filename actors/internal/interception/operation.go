@@ -14,6 +14,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
+	"github.com/mcpactor/mcpactor/internal/callbook"
 	"github.com/mcpactor/mcpactor/internal/caller"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/messages"
@@ -146,6 +147,7 @@ func (i *operation) passOn(ctx context.Context, system *actor.ActorSystem, to *m
 		Run: contract.Run{Attempts: i.Run.Attempts, Lost: i.Run.Lost}, Ticket: contract.Ticket{Undecided: i.Ticket.Undecided},
 	}
 	k.List, _ = ctx.Value(listKey{}).(messages.Key)
+	k.Record, _ = ctx.Value(recordKey{}).(*callbook.Entry)
 	if k.Deadline.IsZero() {
 		k.Deadline = i.Deadline
 	}
@@ -239,6 +241,12 @@ func (s *operations) remove(i *operation) {
 		delete(s.count, i.Key)
 	}
 }
+
+// recordKey is the key of the *callbook.Entry in the context of a durable call.
+type recordKey struct{}
+
+// PrivateKey keeps it from operations that the call causes.
+func (recordKey) PrivateKey() {}
 
 // listKey is the key of the [messages.Key] of a list in the context of an operation that asks another member for it.
 type listKey struct{}

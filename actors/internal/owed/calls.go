@@ -15,18 +15,14 @@ type Calls struct {
 	Running contract.Queue // run on the connection, or on the one before it; some have their reply
 }
 
-// IsBlocked reports whether a call waits for one that runs: for another one about the same subscription, so that the last one
-// decides, or for a durable call with the same id.
+// IsBlocked reports whether a call waits for one that runs, about the same subscription, so that the last one decides.
 func (c *Calls) IsBlocked(k *contract.Call) bool {
 	uri, subscribes := k.Subscription()
-	if !subscribes && !k.IsDurable() {
+	if !subscribes {
 		return false
 	}
 	for other := range c.Running.All() {
-		if its, is := other.Subscription(); is && subscribes && its == uri {
-			return true
-		}
-		if k.IsDurable() && other.IsDurable() && other.Op.RequestID() == k.Op.RequestID() {
+		if its, is := other.Subscription(); is && its == uri {
 			return true
 		}
 	}

@@ -18,20 +18,16 @@ func durable(id string, durable bool) *contract.Call {
 	return &contract.Call{Op: op}
 }
 
-// Calls about one subscription, and durable calls with one id, run one after the other.
-func TestCallsOfOneSubscriptionAndOfOneDurableIDAreBlocked(t *testing.T) {
+// Calls about one subscription run one after the other.
+func TestCallsOfOneSubscriptionAreBlocked(t *testing.T) {
 	var all Calls
 	subscribe := func(uri string) *contract.Call { return &contract.Call{Op: &messages.Subscribe{URI: uri}} }
 	first := subscribe("a")
 	all.Running.Push(first)
-	all.Running.Push(durable("1", true))
-	all.Running.Push(durable("2", false))
 	require.True(t, all.IsBlocked(subscribe("a")))
 	require.True(t, all.IsBlocked(&contract.Call{Op: &messages.Unsubscribe{URI: "a"}}))
 	require.False(t, all.IsBlocked(subscribe("b")))
-	require.True(t, all.IsBlocked(durable("1", true)))
-	require.False(t, all.IsBlocked(durable("1", false)))
-	require.False(t, all.IsBlocked(durable("2", true)))
+	require.False(t, all.IsBlocked(durable("1", true)))
 	all.Running.Remove(first)
 	require.False(t, all.IsBlocked(subscribe("a")))
 	all.Running.Push(subscribe("a"))

@@ -75,10 +75,10 @@ func (s *session) start(k *contract.Call, now time.Time) {
 	if at, quiet := k.EndsAt(); quiet {
 		s.timer.By(at)
 	}
-	pause, self, task, store := k.Pause(s.cfg.Random), &s.mailbox, k.Run.Task, &s.store
+	pause, self, task := k.Pause(s.cfg.Random), &s.mailbox, k.Run.Task
 	s.cfg.Dispatcher.Schedule(func() { // not async: each call would have one closure more
 		defer ctx.Cancel()
-		result, err := k.RunOn(ctx, pause, conn, task, store, self)
+		result, err := k.RunOn(ctx, pause, conn, task, self)
 		self.PostUserMessage(&callReturned{k, conn, result, err})
 	})
 }
@@ -163,7 +163,6 @@ func (s *session) onCallReturned(msg *callReturned) {
 
 // onCallFailed answers a call with its failure, or parks it for a replay.
 func (s *session) onCallFailed(k *contract.Call, e *mcpbridge.Error) {
-	k.NoteRecord(e)
 	if e.Class == mcpbridge.Cancelled {
 		// The session has cancelled the call, at the end of the grace.
 		e = &mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: "cancelled, because its session was restarted", Sent: true, Err: e}

@@ -4,8 +4,9 @@
 // A member renews its lease as long as the witness of the cluster answers that it is a member. When the lease has
 // run out by the clock of the member itself, after a pause of the process or a cut in the
 // network, it is fenced: the wrappers of this package start no dial and no call, write nothing to a
-// store, and close no MCP session that another member may have resumed from it. Calls on open sessions, the closing of such a
-// session, and the list of those that are stored wait for the next renewal.
+// store but the outcome of what was begun, and close no MCP session that another member may have resumed
+// from it. Calls on open sessions, the closing of such a session, and the list of those that are stored
+// wait for the next renewal.
 //
 // A term is the time from a first renewal to [Lease.End]: in the next one, the sessions of this one may be others'. A
 // connection acts in the term in which its dial began, and not in a later one.
@@ -217,16 +218,36 @@ func (c *conn) isUnknown(ctx context.Context) bool {
 	return err == nil && (record == nil || record.SessionID != c.Resume().SessionID)
 }
 
-// Store wraps a store that the members share. It writes nothing without the lease, and lists
-// only the keys that the member owns: it must not close the sessions of others.
-func (l *Lease) Store(inner mcpbridge.Store, owns func(messages.Key) bool) mcpbridge.Store {
-	return &store{inner, l, owns}
+// Store wraps a store that the members share. It writes nothing without the lease, but for the swap of a record of which outcome holds:
+// one that only says how ended what the member has begun. It lists only the keys that the member owns, because it must not close the
+// sessions of others, and those of calls, which no member owns. The result is an [mcpbridge.Swapper] if inner is one.
+func (l *Lease) Store(inner mcpbridge.Store, owns func(messages.Key) bool, outcome func(*mcpbridge.Record) bool) mcpbridge.Store {
+	s := &store{inner, l, owns}
+	if inner, ok := inner.(mcpbridge.Swapper); ok {
+		return &swapper{s, inner, outcome}
+	}
+	return s
 }
 
 type store struct {
 	mcpbridge.Store
 	lease *Lease
 	owns  func(messages.Key) bool
+}
+
+// swapper is the wrapper of a store that swaps records.
+type swapper struct {
+	*store
+	inner   mcpbridge.Swapper
+	outcome func(*mcpbridge.Record) bool
+}
+
+// Swap swaps the record if the lease is held, or if it is only an outcome.
+func (s *swapper) Swap(ctx context.Context, key messages.Key, from uint64, record *mcpbridge.Record) (swapped bool, err error) {
+	if err := s.mayWrite(ctx); err != nil && !s.outcome(record) {
+		return false, err
+	}
+	return s.inner.Swap(ctx, key, from, record)
 }
 
 // Save saves the record if the lease is held.
@@ -254,12 +275,19 @@ func (s *store) mayWrite(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Keys returns the keys that the member owns. It waits for the lease if there are any.
+// Keys returns the keys that the member owns, and those of calls. It waits for the lease unless all of them are of calls.
 func (s *store) Keys(ctx context.Context) ([]messages.Key, error) {
-	t, others := s.lease.term(), func(key messages.Key) bool { return !s.owns(key) }
+	t := s.lease.term()
 	keys, err := s.Store.Keys(ctx)
-	if keys = slices.DeleteFunc(keys, others); err == nil && len(keys) > 0 && !t.await(ctx) {
+	keys = slices.DeleteFunc(keys, s.isOthers)
+	if err == nil && slices.ContainsFunc(keys, isOwned) && !t.await(ctx) {
 		return nil, ErrFenced
 	}
-	return slices.DeleteFunc(keys, others), err
+	return slices.DeleteFunc(keys, s.isOthers), err
 }
+
+// isOthers reports whether another member owns a key.
+func (s *store) isOthers(key messages.Key) bool { return isOwned(key) && !s.owns(key) }
+
+// isOwned reports whether a member owns a key.
+func isOwned(key messages.Key) bool { return !clusterapi.IsCallKey(key) }

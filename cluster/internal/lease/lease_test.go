@@ -256,7 +256,7 @@ func TestFencedMemberStoresNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, memory := New(time.Second, elapsed()), new(resume.Memory)
 		mine, other := messages.Key{Server: "s", Scope: "mine"}, messages.Key{Server: "s", Scope: "other"}
-		store := l.Store(memory, func(key messages.Key) bool { return key == mine })
+		store := l.Store(memory, func(key messages.Key) bool { return key == mine }, nobody)
 		record := &mcpbridge.Record{Resume: mcpbridge.Resume{SessionID: "id", Endpoint: "e", Server: &mcp.InitializeResult{ProtocolVersion: "2025-06-18"}}, Generation: 1}
 		require.ErrorIs(t, store.Save(t.Context(), mine, record), ErrFenced)
 		require.NoError(t, memory.Save(t.Context(), other, record))
@@ -285,5 +285,74 @@ func TestFencedMemberStoresNothing(t *testing.T) {
 		require.Equal(t, uint64(1), loaded.Generation, "it may still read")
 		l.Renew(l.Now())
 		require.NoError(t, store.Delete(t.Context(), mine))
+	})
+}
+
+// nobody holds of no record.
+func nobody(*mcpbridge.Record) bool { return false }
+
+func TestFencedMemberSwapsOnlyOutcomes(t *testing.T) {
+	l, memory := New(time.Second, elapsed()), new(resume.Memory)
+	key := messages.Key{Server: "s", Scope: "call"}
+	isOutcome := func(record *mcpbridge.Record) bool { return record.Generation == 7 }
+	store, ok := l.Store(memory, func(messages.Key) bool { return false }, isOutcome).(mcpbridge.Swapper)
+	require.True(t, ok)
+	swap := func(from, generation uint64) (bool, error) {
+		return store.Swap(t.Context(), key, from, &mcpbridge.Record{Version: from + 1, Generation: generation})
+	}
+	_, err := swap(0, 1)
+	require.ErrorIs(t, err, ErrFenced)
+	l.Renew(l.Now())
+	swapped, err := swap(0, 1)
+	require.NoError(t, err)
+	require.True(t, swapped)
+
+	l.End()
+	_, err = swap(1, 1)
+	require.ErrorIs(t, err, ErrFenced)
+	swapped, err = swap(0, 7)
+	require.NoError(t, err)
+	require.False(t, swapped, "it has another version")
+	swapped, err = swap(1, 7)
+	require.NoError(t, err)
+	require.True(t, swapped)
+	record, err := memory.Load(t.Context(), key)
+	require.NoError(t, err)
+	require.Equal(t, &mcpbridge.Record{Version: 2, Generation: 7}, record)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = store.Swap(over, key, 2, &mcpbridge.Record{Version: 3, Generation: 7})
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// A store that swaps no records has no wrapper that does.
+func TestWrapperSwapsOnlyWhatItsStoreSwaps(t *testing.T) {
+	plain := struct{ mcpbridge.Store }{new(resume.Memory)}
+	_, ok := New(time.Second, elapsed()).Store(plain, func(messages.Key) bool { return true }, nobody).(mcpbridge.Swapper)
+	require.False(t, ok)
+}
+
+// Any member may look after the calls in the store.
+func TestKeysOfCallsAreListedWhoeverOwnsThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, memory := New(time.Second, elapsed()), new(resume.Memory)
+		mine, other := messages.Key{Server: "s", Scope: "mine"}, messages.Key{Server: "s", Scope: "other"}
+		call := messages.Key{Server: "toolset", Scope: "\x1fcall \"s\" 1"}
+		require.True(t, clusterapi.IsCallKey(call))
+		store := l.Store(memory, func(key messages.Key) bool { return key == mine }, nobody)
+		for _, key := range []messages.Key{call, other} {
+			require.NoError(t, memory.Save(t.Context(), key, new(mcpbridge.Record)))
+		}
+		keys, err := store.Keys(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []messages.Key{call}, keys, "it has not waited for the lease")
+
+		require.NoError(t, memory.Save(t.Context(), mine, new(mcpbridge.Record)))
+		renewed := time.Now().Add(time.Second)
+		time.AfterFunc(time.Second, func() { l.Renew(l.Now()) })
+		keys, err = store.Keys(t.Context())
+		require.NoError(t, err)
+		require.ElementsMatch(t, []messages.Key{mine, call}, keys)
+		require.Equal(t, renewed, time.Now(), "it has waited for the lease")
 	})
 }

@@ -139,7 +139,7 @@ func (w *world) join() *member {
 	cfg.Name, cfg.Logger = m.name, w.logs.logger()
 	cfg = clusterapi.ReplaceDialer(cfg, m.lease.Dialer(&memberDialer{w.server, m}, cfg.Store))
 	if cfg.Store != nil {
-		cfg.Store = m.lease.Store(cfg.Store, placement.Has)
+		cfg.Store = m.lease.Store(cfg.Store, placement.Has, clusterapi.IsOutcome)
 	}
 	var err error
 	m.sup, err = supervisor.Start(m.system, cfg)

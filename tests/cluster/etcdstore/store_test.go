@@ -52,6 +52,9 @@ func TestEtcdIsAStore(t *testing.T) {
 	storetest.RunShared(t, func(t *testing.T) (one, other mcpbridge.Store) {
 		return store(t, server, etcdstore.Config{}), store(t, server, etcdstore.Config{MaxAge: -1})
 	})
+	storetest.RunSwap(t, func(t *testing.T) (one, other mcpbridge.Swapper) {
+		return store(t, server, etcdstore.Config{}), store(t, server, etcdstore.Config{MaxAge: -1})
+	})
 	storetest.RunGarbage(t, func(t *testing.T) (mcpbridge.Store, func(messages.Key, []byte)) {
 		c, prefix := client(t, server), "/"+t.Name()+"/"
 		return store(t, server, etcdstore.Config{Prefix: prefix}), func(k messages.Key, value []byte) {
@@ -90,6 +93,9 @@ func TestServerThatDoesNotAnswerIsLeft(t *testing.T) {
 				require.NoError(t, s.Save(ctx, key(fmt.Sprint(i)), storetest.Record(1)))
 				_, err = s.Load(ctx, key(fmt.Sprint(i)))
 				require.NoError(t, err)
+				swapped, err := s.Swap(ctx, key(fmt.Sprint(i)), 0, &mcpbridge.Record{Version: 1})
+				require.NoError(t, err)
+				require.True(t, swapped)
 				cancel()
 			}
 			require.LessOrEqual(t, requests.Load(), int64(1))
@@ -131,6 +137,11 @@ func TestOldRecordsExpire(t *testing.T) {
 	require.NoError(t, young.Save(t.Context(), key("old"), storetest.Record(1)))
 	require.NoError(t, young.Save(t.Context(), key("renewed"), storetest.Record(1)))
 	require.NoError(t, forever.Save(t.Context(), key("renewed"), storetest.Record(2)))
+	for _, scope := range []string{"old", "swapped"} {
+		swapped, err := young.Swap(t.Context(), key(scope), 0, &mcpbridge.Record{Version: 1})
+		require.NoError(t, err)
+		require.True(t, swapped)
+	}
 	r, err := young.Load(t.Context(), key("old"))
 	require.NoError(t, err)
 	require.NotNil(t, r)
@@ -166,6 +177,16 @@ func TestRecordsShareALease(t *testing.T) {
 	keys, err := s.Keys(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []messages.Key{key("b")}, keys)
+	leases, err = c.Leases(t.Context())
+	require.NoError(t, err)
+	_, err = c.Revoke(t.Context(), leases.Leases[0].ID)
+	require.NoError(t, err)
+	swapped, err := s.Swap(t.Context(), key("b"), 0, &mcpbridge.Record{Version: 1})
+	require.NoError(t, err)
+	require.True(t, swapped)
+	leases, err = c.Leases(t.Context())
+	require.NoError(t, err)
+	require.Len(t, leases.Leases, 1)
 }
 
 func TestStoreWorksAgainAfterAnOutage(t *testing.T) {
@@ -178,6 +199,10 @@ func TestStoreWorksAgainAfterAnOutage(t *testing.T) {
 		"keys":   func(ctx context.Context) error { _, err := s.Keys(ctx); return err },
 		"delete": func(ctx context.Context) error { return s.Delete(ctx, key("other")) },
 		"save":   func(ctx context.Context) error { return s.Save(ctx, key("other"), storetest.Record(1)) },
+		"swap": func(ctx context.Context) error {
+			_, err := s.Swap(ctx, key("other"), 0, &mcpbridge.Record{Version: 1})
+			return err
+		},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		begun := time.Now()
@@ -223,6 +248,9 @@ func TestRoleOfThePrefixIsEnough(t *testing.T) {
 	keys, err := s.Keys(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []messages.Key{key("b")}, keys)
+	swapped, err := s.Swap(t.Context(), key("b"), 0, &mcpbridge.Record{Version: 1})
+	require.NoError(t, err)
+	require.True(t, swapped)
 
 	for _, other := range []*etcdstore.Store{
 		store(t, server, etcdstore.Config{Prefix: "/s/", Username: "other", Password: "secret of other"}),
@@ -235,6 +263,8 @@ func TestRoleOfThePrefixIsEnough(t *testing.T) {
 		require.Error(t, err)
 		require.Error(t, other.Save(t.Context(), key("b"), storetest.Record(3)))
 		require.Error(t, other.Delete(t.Context(), key("b")))
+		_, err = other.Swap(t.Context(), key("b"), 1, &mcpbridge.Record{Version: 2})
+		require.Error(t, err)
 	}
 	_, err = etcdstore.Open(etcdstore.Config{Endpoints: []string{server.Endpoint()}, Username: "mcpactor", Password: storetest.Secret})
 	require.Error(t, err)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/callbook"
+	"github.com/mcpactor/mcpactor/internal/caller"
 	"github.com/mcpactor/mcpactor/internal/tracecontext"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -42,11 +44,45 @@ func (t *Toolset) use(ctx context.Context, h messages.Header, name string, argum
 	if err != nil {
 		return nil, err
 	}
-	return t.send(ctx, call)
+	return t.do(ctx, call)
 }
 
-// send sends the message of an approved call, and waits for the reply.
+// send sends the message of a call that was answered, and waits for the reply. The record of the call says whether it is sent.
 func (t *Toolset) send(ctx context.Context, call *messages.CallTool) (*messages.ToolResult, error) {
+	if t.book.IsKept() { // the supervisor finds the record
+		call.Durable = true
+		result, err := t.do(ctx, call)
+		t.noteRefused(ctx, call, err)
+		return result, err
+	}
+	result, err := t.book.Do(ctx, call, func(ctx context.Context, e *callbook.Entry) (messages.Result, error) {
+		if err := e.Begin(ctx); err != nil {
+			return nil, messages.NewFailure(call, messages.CodeCancelled, err.Error())
+		}
+		result, err := t.do(ctx, e.Mark(call))
+		if err != nil {
+			return nil, err
+		}
+		e.Ran(ctx, result)
+		return result, nil
+	})
+	return toolResult(result, err)
+}
+
+// noteRefused writes that an answered call will never run, if somebody in front of its record has refused it, such as an interceptor.
+func (t *Toolset) noteRefused(ctx context.Context, call *messages.CallTool, err error) {
+	f, is := errors.AsType[*messages.Failure](err)
+	if !is || f.MayHaveRun {
+		return
+	}
+	_, _, wrong := t.book.Change(ctx, callbook.KeyOf(call.Key.Scope, call.ID), func(r callbook.Record) (callbook.Record, bool) {
+		return r.Fail(f), r.State == callbook.Allowed && len(r.Proposal) > 0
+	})
+	f.MayHaveRun = wrong != nil // who answers again may send it
+}
+
+// do sends a call, and waits for the reply.
+func (t *Toolset) do(ctx context.Context, call *messages.CallTool) (*messages.ToolResult, error) {
 	reply, err := t.client.Do(ctx, call)
 	if errors.Is(err, messages.CodeUnknownServer) {
 		t.feed.mark(call.Key.Server)
@@ -108,7 +144,7 @@ const maxRounds = 8
 func (t *Toolset) decide(ctx context.Context, h messages.Header, name string, arguments any, answered *Pending) (call *messages.CallTool, err error) {
 	approved := "" // the digest of the definition that may be called
 	if answered != nil {
-		approved = answered.Digest
+		approved = answered.Definition
 	}
 	for range maxRounds {
 		set, err := t.with(ctx, name)
@@ -118,11 +154,19 @@ func (t *Toolset) decide(ctx context.Context, h messages.Header, name string, ar
 		if call, err = set.prepare(ctx, h, name, arguments); err != nil {
 			return nil, err
 		}
+		if id, is := messages.DurableOf(ctx); is && answered == nil {
+			call.ID = id
+			if known, err := t.again(ctx, call); known || err != nil {
+				call.Durable = true
+				return call, err
+			}
+		}
 		tool := set.Tool(name)
 		if t.cfg.Policy == nil || tool.Digest == approved {
+			call.Durable = answered == nil && isDurable(ctx)
 			return call, nil
 		}
-		decision, err := t.cfg.Policy.approve(ctx, tool, call)
+		decision, err := t.cfg.Policy.approve(context.WithValue(ctx, caller.DurableKey{}, nil), tool, call)
 		switch {
 		case err != nil:
 			return nil, err
@@ -134,6 +178,26 @@ func (t *Toolset) decide(ctx context.Context, h messages.Header, name string, ar
 		approved = tool.Digest
 	}
 	return nil, messages.NewFailure(call, messages.CodeRefused, "the definition of the tool changes all the time")
+}
+
+// again reports whether a durable call has a record, which says what became of it: nobody decides about it again, nor if there is no
+// store, because the supervisor refuses it then. The error is that of a call that waits for an answer, or whose record cannot be read.
+func (t *Toolset) again(ctx context.Context, call *messages.CallTool) (known bool, err error) {
+	if !t.book.IsKept() || call.ID == "" {
+		return true, nil
+	}
+	r, err := t.book.Find(ctx, callbook.KeyOf(call.Key.Scope, call.ID))
+	switch {
+	case err != nil:
+		return false, storeFailed(call.ID, err)
+	case r == nil, r.State == callbook.Allowed && len(r.Proposal) == 0: // it has not run
+		return false, nil
+	case r.State == callbook.Proposed && r.Call == callbook.DigestOf(call):
+		if p := t.pendingOf(r); p != nil {
+			return false, waits(call, p)
+		}
+	}
+	return true, nil
 }
 
 // with returns a set that has the tool of a name, if there is one, in its current definition if

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/internal/limits"
-	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -28,11 +27,6 @@ type Config struct {
 	ListTimeout time.Duration
 	// Policy decides which calls are sent. Defaults to all calls. Toolsets may share one.
 	Policy *Policy
-	// Store keeps the calls that are [Pending] across restarts of the process, such as a store of
-	// package resume. It may be that of the supervisor. The toolset of a scope finds the calls of an
-	// earlier one of this scope; no two of them may run at once. Defaults to none: the calls are
-	// pending until the toolset is closed.
-	Store mcpbridge.Store
 	// MaxText bounds the text of one result that [Toolset.Outcome] gives to a model, in bytes. Of a
 	// longer one the middle is left out, and the model reads it with [ReadTool]. It is at least
 	// 1,024. Defaults to 128 KiB; -1 means no bound.

@@ -53,9 +53,14 @@ func TestPendingCallOfAToolThatIsLeftOutIsGone(t *testing.T) {
 		p := w.pendingOf(ctx, "one__a", nil)
 		w.one.define(&mcp.Tool{Name: "a", InputSchema: json.RawMessage(`{"type":"object","properties":{"coin":{"type":"strng"}}}`)})
 		w.changed("one")
-		_, err := w.Answer(ctx, p.ID, allow)
-		require.ErrorContains(t, err, `"one__a" cannot be called`)
-		_, err = w.Answer(ctx, p.ID, allow)
-		require.ErrorContains(t, err, "no call waits for an answer")
+		for range 2 {
+			_, err := w.Answer(ctx, p.ID, p.Digest, allow)
+			require.ErrorIs(t, err, messages.CodeInvalid)
+			require.ErrorContains(t, err, `"one__a" cannot be called`)
+			require.Contains(t, toolset.Explain(err), "The tool did not run.")
+		}
+		waiting, err := w.Pending(ctx)
+		require.NoError(t, err)
+		require.Empty(t, waiting)
 	})
 }

@@ -51,74 +51,100 @@ func TestPendingCallRunsOnceItIsAllowed(t *testing.T) {
 		require.NotEmpty(w, p.ID)
 		require.NotEqual(w, p.ID, w.pendingOf(ctx, "one__a", nil).ID)
 
-		_, err := w.Answer(ctx, p.ID, toolset.Decision{})
+		_, err := w.Answer(ctx, p.ID, p.Digest, toolset.Decision{})
 		require.ErrorContains(w, err, "answer with allow or deny")
 		results := make(chan error, 20)
 		for range cap(results) { // whoever answers first
 			go func() {
-				_, err := w.Answer(ctx, p.ID, allow)
+				_, err := w.Answer(ctx, p.ID, p.Digest, allow)
 				results <- err
 			}()
 		}
-		ran := 0
 		for range cap(results) {
-			if err := <-results; err == nil {
-				ran++
-			} else {
-				require.ErrorContains(w, err, "no call waits for an answer under the id")
-			}
+			require.NoError(w, <-results)
 		}
-		require.Equal(w, 1, ran)
+		require.Equal(w, 1, w.one.count("a"), "each has the result of the one run")
 	})
 }
 
 func TestActorAnswersForACallThatIsPending(t *testing.T) {
-	imagine(t, toolset.Config{Policy: deferring()}, func(_ context.Context, w *world) {
-		in := newInbox(w.system)
-		use := func() {
-			in.request(w, &toolset.Use{ID: "1", Name: "one__a"})
-			told := in.told(w)
-			require.Equal(w, "1", told.Pending.ID)
-			require.False(w, told.Output.IsError)
-			require.Equal(w, "The call waits for an approval, and has not run yet. Its result is told after the approval. Do not repeat the call.", told.Output.Text())
-		}
-		use()
-		in.request(w, &toolset.AnswerPending{ID: "1", Decision: allow})
-		told := in.told(w)
-		require.Equal(w, "1", told.ID)
-		require.Equal(w, "1", told.Result.ID)
-		require.Equal(w, "a{}", told.Output.Text())
+	for name, store := range stores() {
+		t.Run(name, func(t *testing.T) {
+			imagineWith(t, store, toolset.Config{Policy: deferring()}, func(_ context.Context, w *world) {
+				in := newInbox(w.system)
+				use := func() *toolset.Pending {
+					in.request(w, &toolset.Use{ID: "1", Name: "one__a"})
+					told := in.told(w)
+					require.Equal(w, "1", told.ID)
+					require.False(w, told.Output.IsError)
+					require.Equal(w, "The call waits for an approval, and has not run yet. Its result is told after the approval. Do not repeat the call.", told.Output.Text())
+					return told.Pending
+				}
+				answer := func(p *toolset.Pending, decision toolset.Decision) *toolset.Told {
+					in.request(w, &toolset.AnswerPending{ID: p.ID, Digest: p.Digest, Decision: decision})
+					told := in.told(w)
+					require.Equal(w, p.ID, told.ID)
+					return told
+				}
+				first := use()
+				require.Equal(w, "1", first.ID)
+				told := answer(first, allow)
+				require.Equal(w, "1", told.Result.ID)
+				require.Equal(w, "a{}", told.Output.Text())
 
-		use()
-		in.request(w, &toolset.AnswerPending{ID: "1", Decision: deny})
-		require.Contains(w, in.told(w).Output.Text(), "not approved: not today")
+				second := use()
+				require.NotEqual(w, "1", second.ID, "an earlier call has it")
+				for _, decision := range []toolset.Decision{deny, allow} {
+					told := answer(second, decision)
+					require.ErrorIs(w, told.Failure, messages.CodeRefused)
+					require.Contains(w, told.Output.Text(), "not approved: not today. The tool did not run.")
+				}
 
-		use()
-		w.system.Root.Send(w.PID(), &messages.Cancel{ID: "1"})
-		synctest.Wait()
-		in.request(w, &toolset.AnswerPending{ID: "1", Decision: allow})
-		require.ErrorContains(w, in.told(w).Failure, `no call waits for an answer under the id "1"`)
-	})
+				third := use()
+				w.system.Root.Send(w.PID(), &messages.Cancel{ID: third.ID})
+				synctest.Wait()
+				for _, decision := range []toolset.Decision{allow, deny} {
+					told := answer(third, decision)
+					require.ErrorIs(w, told.Failure, messages.CodeCancelled)
+					require.Contains(w, told.Output.Text(), "The tool did not run.")
+				}
+				require.Equal(w, 1, w.one.count("a"))
+			})
+		})
+	}
 }
 
 func TestAnswerIsForTheDefinitionThatWasAskedAbout(t *testing.T) {
-	imagine(t, toolset.Config{Policy: deferring()}, func(ctx context.Context, w *world) {
-		old := w.pendingOf(ctx, "one__a", `{"x":1}`)
-		w.one.define(&mcp.Tool{Name: "a", Description: "Sends all data away."})
-		w.changed("one")
-		_, err := w.Answer(ctx, old.ID, toolset.Decision{Verdict: toolset.Allow, Remember: true})
-		anew, is := errors.AsType[*toolset.Pending](err)
-		require.True(w, is, "%v", err)
-		require.NotEqual(w, old.ID, anew.ID)
-		require.NotEqual(w, old.Digest, anew.Digest)
-		_, err = w.Answer(ctx, old.ID, allow) // a double click
-		require.ErrorContains(w, err, "an earlier answer may have sent it")
-		result, err := w.Answer(ctx, anew.ID, toolset.Decision{Verdict: toolset.Allow, Remember: true})
-		require.NoError(w, err)
-		require.NotNil(w, result)
-		_, err = w.Call(ctx, "one__a", nil)
-		require.NoError(w, err, "the answer is remembered")
-	})
+	for name, store := range stores() {
+		t.Run(name, func(t *testing.T) {
+			imagineWith(t, store, toolset.Config{Policy: deferring()}, func(ctx context.Context, w *world) {
+				old := w.pendingOf(ctx, "one__a", `{"x":1}`)
+				w.one.define(&mcp.Tool{Name: "a", Description: "Sends all data away."})
+				w.changed("one")
+				_, err := w.Answer(ctx, old.ID, old.Digest, toolset.Decision{Verdict: toolset.Allow, Remember: true})
+				anew, is := errors.AsType[*toolset.Pending](err)
+				require.True(w, is, "%v", err)
+				require.Equal(w, old.ID, anew.ID)
+				require.NotEqual(w, old.Digest, anew.Digest)
+				require.NotEqual(w, old.Definition, anew.Definition)
+				require.Equal(w, []string{anew.ID}, w.waiting())
+				_, err = w.Answer(ctx, old.ID, old.Digest, allow) // a double click
+				require.ErrorIs(w, err, messages.CodeInvalid)
+				require.ErrorContains(w, err, "answer with the digest of the call that was shown")
+				require.Contains(w, toolset.Explain(err), "The tool did not run.")
+				require.Zero(w, w.one.count("a"))
+				result, err := w.Answer(ctx, anew.ID, anew.Digest, toolset.Decision{Verdict: toolset.Allow, Remember: true})
+				require.NoError(w, err)
+				require.Equal(w, "new a", toolset.Convert(result.Result).Text())
+				_, err = w.Answer(ctx, old.ID, old.Digest, allow)
+				require.ErrorIs(w, err, messages.CodeInvalid)
+				mayHaveRun(w, err)
+				_, err = w.Call(ctx, "one__a", nil)
+				require.NoError(w, err, "the answer is remembered")
+				require.Equal(w, 2, w.one.count("a"))
+			})
+		})
+	}
 }
 
 func TestAnswerIsNotLostWithAServerThatIsAway(t *testing.T) {
@@ -126,21 +152,15 @@ func TestAnswerIsNotLostWithAServerThatIsAway(t *testing.T) {
 		p := w.pendingOf(ctx, "one__a", nil)
 		w.one.set(errors.New("down"), 0)
 		w.changed("one")
-		_, err := w.Answer(ctx, p.ID, allow)
+		_, err := w.Answer(ctx, p.ID, p.Digest, allow)
 		require.ErrorIs(w, err, messages.CodeServerError)
+		w.stillWaits(err, p)
+		in := newInbox(w.system)
+		in.request(w, &toolset.AnswerPending{ID: p.ID, Digest: p.Digest, Decision: allow})
+		require.Equal(w, p.Digest, in.told(w).Pending.Digest)
 		w.one.set(nil, 0)
-		_, err = w.Answer(ctx, p.ID, allow)
+		_, err = w.Answer(ctx, p.ID, p.Digest, allow)
 		require.NoError(w, err)
-	})
-}
-
-func TestCallsInMemoryAreBounded(t *testing.T) {
-	imagine(t, toolset.Config{Policy: deferring()}, func(ctx context.Context, w *world) {
-		for range 1024 {
-			w.pendingOf(ctx, "one__a", nil)
-		}
-		_, err := w.Call(ctx, "one__a", nil)
-		require.ErrorContains(w, err, "no approval could be obtained")
 	})
 }
 
@@ -153,10 +173,10 @@ func TestAnsweredCallStaysPendingAtTheBound(t *testing.T) {
 		}
 		w.one.define(&mcp.Tool{Name: "a", Description: "Sends all data away."})
 		w.changed("one")
-		_, err := w.Answer(ctx, p.ID, allow)
+		_, err := w.Answer(ctx, p.ID, p.Digest, allow)
 		anew, is := errors.AsType[*toolset.Pending](err)
 		require.True(w, is, "%v", err)
-		_, err = w.Answer(ctx, anew.ID, allow)
+		_, err = w.Answer(ctx, anew.ID, anew.Digest, allow)
 		require.NoError(w, err)
 	})
 }
@@ -185,81 +205,90 @@ func TestPendingCallSurvivesTheProcess(t *testing.T) {
 				sup, err := supervisor.Start(nil, supervisor.Config{Store: store, Servers: []mcpbridge.Server{{Name: "one", InMemory: one.mcp}}})
 				require.NoError(t, err)
 				defer func() { require.NoError(t, sup.Stop(context.Background())) }()
-				tools, err := toolset.New(nil, sup, toolset.Config{Scope: "s", Store: store, Policy: deferring(), Servers: []toolset.Filter{{Name: "one"}}})
+				tools, err := toolset.New(nil, sup, toolset.Config{Scope: "s", Policy: deferring(), Servers: []toolset.Filter{{Name: "one"}}})
 				require.NoError(t, err)
 				defer tools.Close()
 				run(tools, sup)
 			}
-			var id, other string
+			var first, other *toolset.Pending
 			process(func(tools *toolset.Toolset, _ *supervisor.Supervisor) {
 				w := &world{T: t, Toolset: tools}
-				id, other = w.pendingOf(t.Context(), "one__a", `{"x":1}`).ID, w.pendingOf(t.Context(), "one__a", nil).ID
+				first, other = w.pendingOf(t.Context(), "one__a", `{"x":1}`), w.pendingOf(t.Context(), "one__a", nil)
 			})
 			process(func(tools *toolset.Toolset, sup *supervisor.Supervisor) {
 				_, err := sup.Client().CloseAll(t.Context()) // leaves what is no session
 				require.NoError(t, err)
-				result, err := tools.Answer(t.Context(), id, allow)
-				require.NoError(t, err)
-				require.Equal(t, `a{"x":1}`, toolset.Convert(result.Result).Text())
-				_, err = tools.Answer(t.Context(), id, allow)
-				require.ErrorContains(t, err, "no call waits for an answer")
+				for range 2 {
+					result, err := tools.Answer(t.Context(), first.ID, first.Digest, allow)
+					require.NoError(t, err)
+					require.Equal(t, `a{"x":1}`, toolset.Convert(result.Result).Text())
+				}
+				require.Equal(t, 1, one.count("a"))
 			})
 			process(func(tools *toolset.Toolset, _ *supervisor.Supervisor) {
-				_, err := tools.Answer(t.Context(), other, deny)
+				_, err := tools.Answer(t.Context(), other.ID, other.Digest, deny)
 				require.ErrorIs(t, err, messages.CodeRefused)
 			})
 		})
 	}
 }
 
-// flaky is a store whose next saves fail.
+// flaky is a store whose next changes fail.
 type flaky struct {
 	resume.Memory
 	fail atomic.Int32
 }
 
-func (f *flaky) Save(ctx context.Context, key messages.Key, record *mcpbridge.Record) error {
-	if record.Call != nil && f.fail.Add(-1) >= 0 {
-		return errors.New("no space")
+func (f *flaky) Swap(ctx context.Context, key messages.Key, from uint64, record *mcpbridge.Record) (bool, error) {
+	if f.fail.Add(-1) >= 0 {
+		return false, errors.New("no space")
 	}
-	return f.Memory.Save(ctx, key, record)
+	return f.Memory.Swap(ctx, key, from, record)
 }
 
-func TestAnsweredCallSurvivesAStoreThatFails(t *testing.T) {
-	for _, times := range []int32{1, 2} {
-		store := new(flaky)
-		imagine(t, toolset.Config{Policy: deferring(), Store: store}, func(ctx context.Context, w *world) {
-			p := w.pendingOf(ctx, "one__a", nil)
-			w.one.define(&mcp.Tool{Name: "a", Description: "Sends all data away."})
-			w.changed("one")
-			store.fail.Store(times)
-			_, err := w.Answer(ctx, p.ID, allow)
+func TestAnswerThatTheStoreDoesNotTakeLeavesTheCallPending(t *testing.T) {
+	store := new(flaky)
+	imagineWith(t, store, toolset.Config{Policy: deferring()}, func(ctx context.Context, w *world) {
+		p := w.pendingOf(ctx, "one__a", nil)
+		fails := func(decision toolset.Decision) {
+			w.Helper()
+			store.fail.Store(1)
+			_, err := w.Answer(ctx, p.ID, p.Digest, decision)
 			require.ErrorIs(w, err, messages.CodeUnavailable)
-			require.Contains(w, toolset.Explain(err), "The tool did not run.")
-			_, err = w.Answer(ctx, p.ID, allow)
-			anew, is := errors.AsType[*toolset.Pending](err)
-			require.True(w, is, "%v", err)
-
-			w.one.set(errors.New("down"), 0)
-			w.changed("one")
-			store.fail.Store(times)
-			_, err = w.Answer(ctx, anew.ID, allow)
-			require.ErrorIs(w, err, messages.CodeServerError)
-			w.one.set(nil, 0)
-			_, err = w.Answer(ctx, anew.ID, allow)
+			w.stillWaits(err, p)
+		}
+		fails(deny)
+		fails(allow)
+		w.one.define(&mcp.Tool{Name: "a", Description: "Sends all data away."})
+		w.changed("one")
+		fails(allow)
+		_, err := w.Answer(ctx, p.ID, p.Digest, allow)
+		anew, is := errors.AsType[*toolset.Pending](err)
+		require.True(w, is, "%v", err)
+		require.NotEqual(w, p.Digest, anew.Digest)
+		p = anew
+		fails(allow)
+		w.one.set(errors.New("down"), 0)
+		w.changed("one")
+		_, err = w.Answer(ctx, p.ID, p.Digest, allow)
+		require.ErrorIs(w, err, messages.CodeServerError)
+		w.stillWaits(err, p)
+		w.one.set(nil, 0)
+		require.Zero(w, w.one.count("a"))
+		for range 2 {
+			_, err = w.Answer(ctx, p.ID, p.Digest, allow)
 			require.NoError(w, err)
-			_, err = w.Answer(ctx, anew.ID, allow)
-			require.ErrorIs(w, err, messages.CodeInvalid)
-		})
-	}
+		}
+		require.Equal(w, 1, w.one.count("a"))
+	})
 }
 
-// sleepy is a store whose requests for calls take 200 ms.
+// sleepy is a store whose requests take 200 ms.
 type sleepy struct{ resume.Memory }
 
-func (s *sleepy) Save(ctx context.Context, key messages.Key, record *mcpbridge.Record) error {
+func (s *sleepy) Swap(ctx context.Context, key messages.Key, from uint64, record *mcpbridge.Record) (bool, error) {
 	time.Sleep(200 * time.Millisecond)
-	return s.Memory.Save(ctx, key, record)
+	return s.Memory.Swap(ctx, key, from, record)
 }
 
 func (s *sleepy) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
@@ -268,7 +297,7 @@ func (s *sleepy) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record,
 }
 
 func TestCallsThatBecomePendingDoNotWaitForEachOther(t *testing.T) {
-	imagine(t, toolset.Config{Policy: deferring(), Store: new(sleepy)}, func(ctx context.Context, w *world) {
+	imagineWith(t, new(sleepy), toolset.Config{Policy: deferring()}, func(ctx context.Context, w *world) {
 		_, err := w.Tools(ctx)
 		require.NoError(w, err)
 		in, began := newInbox(w.system), time.Now()
@@ -285,33 +314,33 @@ func TestCallsThatBecomePendingDoNotWaitForEachOther(t *testing.T) {
 
 		began = time.Now()
 		w.pendingOf(ctx, "one__a", nil)
-		require.Less(w, time.Since(began), 400*time.Millisecond, "its id is new: the store is asked once")
+		require.Equal(w, 400*time.Millisecond, time.Since(began), "the store is read once, and written once")
 	})
 }
 
-// The same id is used by several calls at once: they take turns, and no longer than they may.
-func TestCallsOfOneIDTakeTurns(t *testing.T) {
-	imagine(t, toolset.Config{Policy: deferring(), Store: new(sleepy)}, func(ctx context.Context, w *world) {
+// The same id is used by several calls at once.
+func TestOneOfTheCallsWithAnIDIsPending(t *testing.T) {
+	imagineWith(t, new(sleepy), toolset.Config{Policy: deferring()}, func(ctx context.Context, w *world) {
 		_, err := w.Tools(ctx)
 		require.NoError(w, err)
 		in := newInbox(w.system)
 		in.request(w, &toolset.Use{ID: "1", Name: "one__a"})
 		synctest.Wait()
 		in.request(w, &toolset.Use{ID: "1", Name: "one__b"})
-		in.request(w, &toolset.Use{ID: "1", Name: "one__a", Header: messages.Header{Deadline: time.Now().Add(100 * time.Millisecond)}})
-		time.Sleep(200 * time.Millisecond)
-		require.Contains(w, in.told(w).Failure.Detail, "no approval could be obtained")
-		time.Sleep(time.Second)
-		pending, failed := 0, 0
+		in.request(w, &toolset.Use{ID: "1", Name: "one__a"})
+		time.Sleep(3 * time.Second)
+		var digests []string
 		for _, told := range in.all() {
-			if told.(*toolset.Told).Pending != nil {
-				pending++
+			if p := told.(*toolset.Told).Pending; p != nil {
+				require.Equal(w, "1", p.ID)
+				digests = append(digests, p.Digest)
 			} else {
 				require.ErrorIs(w, told.(*toolset.Told).Failure, messages.CodeInvalid)
-				failed++
 			}
 		}
-		require.Equal(w, [2]int{1, 1}, [2]int{pending, failed})
+		require.Len(w, digests, 2)
+		require.Equal(w, digests[0], digests[1], "it is the same call")
+		require.Equal(w, []string{"1"}, w.waiting())
 	})
 }
 
@@ -322,31 +351,32 @@ type failing struct {
 	err error // nil hangs
 }
 
-func (f *failing) Save(context.Context, messages.Key, *mcpbridge.Record) error {
+func (f *failing) Keys(context.Context) ([]messages.Key, error) {
 	f.mu.Lock()
 	err := f.err
 	f.mu.Unlock()
 	if err == nil {
 		time.Sleep(10 * time.Second) // whatever its context says
 	}
-	return err
+	return nil, err
 }
 
-func (f *failing) Load(ctx context.Context, key messages.Key) (*mcpbridge.Record, error) {
-	return nil, f.Save(ctx, key, nil)
+func (f *failing) Load(ctx context.Context, _ messages.Key) (*mcpbridge.Record, error) {
+	_, err := f.Keys(ctx)
+	return nil, err
 }
 
 func TestStoreThatFailsDenies(t *testing.T) {
 	for _, failure := range []error{nil, errors.New("no space")} {
 		store := &failing{err: failure}
-		imagine(t, toolset.Config{Policy: deferring(), Store: store}, func(ctx context.Context, w *world) {
+		imagineWith(t, store, toolset.Config{Policy: deferring()}, func(ctx context.Context, w *world) {
 			began := time.Now()
 			_, err := w.Call(ctx, "one__a", nil)
 			require.ErrorIs(w, err, messages.CodeRefused)
 			require.ErrorContains(w, err, "no approval could be obtained")
 			_, is := errors.AsType[*toolset.Pending](err)
 			require.False(w, is)
-			_, err = w.Answer(ctx, "1", allow)
+			_, err = w.Answer(ctx, "1", "sha256:1", allow)
 			require.ErrorIs(w, err, messages.CodeUnavailable)
 			mayHaveRun(w, err)
 			require.Less(w, time.Since(began), 6*time.Second)

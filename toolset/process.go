@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"reflect"
 	"sync"
+	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
 
@@ -19,7 +20,7 @@ import (
 // sent.
 //
 // Send to: [Toolset.PID], within the process. A [messages.Cancel] with the same id cancels it,
-// also while it waits for an approval.
+// also while it waits for an approval. If it is [Pending], use the ID of that.
 // Replies: [Told].
 type Use struct {
 	// ID is chosen by the sender, such as the id that the model gave its call. The reply and the
@@ -29,6 +30,8 @@ type Use struct {
 	Name string
 	// Arguments are those of [Toolset.Approve].
 	Arguments any
+	// Durable says that the ID names the intent of the call, see [messages.CallTool.Durable].
+	Durable bool
 	// Header is that of the message that calls the tool, with the deadline of the reply, the trace,
 	// and the actors that get progress and questions. The toolset sets its key and its id.
 	// When its owner terminates, the use is cancelled, also while it waits for an approval.
@@ -47,12 +50,38 @@ func (u *Use) LogValue() slog.Value { return slog.StringValue(u.String()) }
 // Send to: [Toolset.PID], within the process.
 // Replies: [Told].
 type AnswerPending struct {
-	// ID is that of the [Pending].
+	// ID and Digest are those of the [Pending] that was shown.
 	ID       string
+	Digest   string
 	Decision Decision
 	// Header is that of [Use]. The attributes and the trace are those of the call by default.
 	Header messages.Header
 }
+
+// ListPending asks for the calls that are [Pending], see [Toolset.Pending].
+//
+// Send to: [Toolset.PID], within the process.
+// Replies: [PendingList].
+type ListPending struct {
+	// ID is chosen by the sender. The reply has it.
+	ID string
+	// Deadline is when the reply comes at the latest. Zero means 10 s from now.
+	Deadline time.Time
+}
+
+// PendingList is the reply to [ListPending]. Read-only.
+type PendingList struct {
+	// ID is that of the message.
+	ID string
+	// Pending are the calls that wait for an answer, the oldest first.
+	Pending []*Pending
+	// Failure says why they are not known.
+	Failure *messages.Failure
+}
+
+// IgnoreDeadLetterLogging keeps replies to an actor that has stopped out of Proto.Actor's
+// dead letter log.
+func (*PendingList) IgnoreDeadLetterLogging() {}
 
 // Told is the reply to [Use] and [AnswerPending]: what the model is told. Exactly one of Result, Failure and
 // Pending is set. Read-only.
@@ -65,7 +94,8 @@ type Told struct {
 	Result *messages.ToolResult
 	// Failure says why there is no result.
 	Failure *messages.Failure
-	// Pending is a call that waits for an answer. In the reply to an [AnswerPending] it has a new ID.
+	// Pending is a call that waits for an answer. In the reply to an [AnswerPending] it has the same ID, and a new Digest if the
+	// definition of the tool has changed.
 	Pending *Pending
 }
 
@@ -79,7 +109,7 @@ func (t *Told) LogValue() slog.Value { return slog.StringValue(t.String()) }
 // dead letter log.
 func (*Told) IgnoreDeadLetterLogging() {}
 
-// PID returns the PID that takes [Use], [AnswerPending] and [messages.Cancel], whose key is ignored. It
+// PID returns the PID that takes [Use], [AnswerPending], [ListPending] and [messages.Cancel], whose key is ignored. It
 // is that of a process and not of an actor: it cannot be watched or stopped, and messages from
 // other machines do not reach it. After [Toolset.Close], this PID and those
 // returned later answer with [messages.CodeClosed]. A copy of a PID does not.
@@ -108,12 +138,12 @@ type process struct {
 // use is a use that is under way.
 type use struct {
 	id, owner string
-	cancel    context.CancelFunc
+	cancel    context.CancelCauseFunc
 }
 
 func newProcess(t *Toolset) *process {
 	p := &process{tools: t, uses: map[*use]bool{}}
-	p.owners = owners{system: t.system, ended: func(owner string) { p.cancel(func(u *use) bool { return u.owner == owner }) }}
+	p.owners = owners{system: t.system, ended: func(owner string) { p.cancel(nil, func(u *use) bool { return u.owner == owner }) }}
 	return p
 }
 
@@ -158,17 +188,22 @@ func (p *process) SendUserMessage(_ *actor.PID, message any) {
 	case greeting:
 	case *Use:
 		p.begin(sender, m.ID, m.Header, false, func(ctx context.Context, h messages.Header) (*messages.ToolResult, error) {
+			if m.Durable {
+				ctx = messages.WithDurable(ctx, m.ID)
+			}
 			return p.tools.use(ctx, h, m.Name, m.Arguments)
 		})
 	case *AnswerPending:
 		p.begin(sender, m.ID, m.Header, true, func(ctx context.Context, h messages.Header) (*messages.ToolResult, error) {
-			return p.tools.answer(ctx, h, m.ID, m.Decision)
+			return p.tools.answer(ctx, h, m.ID, m.Digest, m.Decision)
 		})
+	case *ListPending:
+		p.list(sender, m)
 	case *messages.Cancel:
-		p.cancel(func(u *use) bool { return u.id == m.ID })
+		p.cancel(errWithdrawn, func(u *use) bool { return u.id == m.ID })
 		p.drop(m.ID)
 	default:
-		go p.reply(sender, messages.NewFailure(nil, messages.CodeInvalid, fmt.Sprintf("a toolset takes Use, AnswerPending and Cancel, and not %T", of)))
+		go p.reply(sender, messages.NewFailure(nil, messages.CodeInvalid, fmt.Sprintf("a toolset takes Use, AnswerPending, ListPending and Cancel, and not %T", of)))
 	}
 }
 
@@ -196,26 +231,53 @@ func (p *process) begin(sender *actor.PID, id string, h messages.Header, begun b
 	}()
 }
 
+// list replies with the calls that wait for an answer, in a goroutine, because a store may take its time.
+func (p *process) list(sender *actor.PID, m *ListPending) {
+	deadline := m.Deadline
+	if deadline.IsZero() {
+		deadline = time.Now().Add(10 * time.Second)
+	}
+	ctx, cancel := contextOf(messages.Header{Deadline: deadline})
+	u := &use{cancel: cancel}
+	if !p.add(u) {
+		cancel(nil)
+		go p.reply(sender, &PendingList{ID: m.ID, Failure: &messages.Failure{ID: m.ID, Op: "ListPending", Code: messages.CodeBusy, Detail: fmt.Sprintf("the toolset has %d calls under way", maxUses)}})
+		return
+	}
+	go func() {
+		defer p.remove(u)
+		pending, err := p.tools.Pending(ctx)
+		list := &PendingList{ID: m.ID, Pending: pending}
+		list.Failure, _ = errors.AsType[*messages.Failure](err)
+		p.reply(sender, list)
+	}()
+}
+
 // drop forgets a pending call in a goroutine, because a store may take its time.
 func (p *process) drop(id string) {
-	u := &use{cancel: func() {}}
+	u := &use{cancel: func(error) {}}
 	if !p.add(u) {
 		return
 	}
 	go func() {
 		defer p.remove(u)
-		p.tools.pending.drop(id)
+		_ = p.tools.drop(context.Background(), id) // the replies to uses and answers say what became of it
 	}()
 }
 
 // contextOf returns a context with what a header says.
-func contextOf(h messages.Header) (context.Context, context.CancelFunc) {
+func contextOf(h messages.Header) (context.Context, context.CancelCauseFunc) {
 	ctx := messages.WithAttributes(context.Background(), h.Attributes)
 	ctx = messages.WithTrace(tracecontext.Extract(ctx, h.Trace), h.Trace)
+	ctx, cancel := context.WithCancelCause(ctx)
 	if h.Deadline.IsZero() {
-		return context.WithCancel(ctx)
+		return ctx, cancel
 	}
-	return context.WithDeadline(ctx, h.Deadline)
+	ctx, stop := context.WithDeadline(ctx, h.Deadline)
+	return ctx, func(cause error) {
+		cancel(cause)
+		stop()
+	}
 }
 
 // reply returns the reply to a use.
@@ -253,19 +315,19 @@ func (p *process) add(u *use) bool {
 
 // remove ends a use.
 func (p *process) remove(u *use) {
-	u.cancel()
+	u.cancel(nil)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.uses, u)
 }
 
-// cancel cancels the uses that are meant.
-func (p *process) cancel(meant func(*use) bool) {
+// cancel cancels the uses that are meant, for a cause.
+func (p *process) cancel(cause error, meant func(*use) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for u := range p.uses {
 		if meant(u) {
-			u.cancel()
+			u.cancel(cause)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/internal/callbook"
 	"github.com/mcpactor/mcpactor/internal/limits"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/messages"
@@ -27,6 +28,8 @@ type Backend interface {
 	Servers() []string
 	// Subscribe calls handle with each event, until cancel is called.
 	Subscribe(handle func(messages.Event)) (cancel func())
+	// CallBook returns the records of calls.
+	CallBook() *callbook.Book
 }
 
 // Toolset provides the tools of several servers to one agent. Close it: until then it is
@@ -41,7 +44,7 @@ type Toolset struct {
 	changed     *relay.Relay[*DefinitionChanged] // to the EventStream
 	ctx         context.Context                  // of all fetches
 	cancel      context.CancelFunc
-	pending     *pendingCalls
+	book        *callbook.Book
 	process     *process // behind [Toolset.PID]
 
 	mu    sync.Mutex // guards the fields below and what is in the lists; never held while waiting
@@ -76,8 +79,7 @@ func newToolset(system *actor.ActorSystem, backend Backend, cfg Config, feed *fe
 		return nil, err
 	}
 	system = backend.System()
-	t := &Toolset{cfg: cfg, backend: backend, client: backend.Client(), system: system, feed: feed, used: time.Now(), told: sessions{}}
-	t.pending = newPendingCalls(cfg)
+	t := &Toolset{cfg: cfg, backend: backend, client: backend.Client(), system: system, feed: feed, book: backend.CallBook(), used: time.Now(), told: sessions{}}
 	t.process = newProcess(t)
 	t.changed = relay.New(maxEvents, func(e *DefinitionChanged) { system.EventStream.Publish(e) }, func(n uint64) {
 		system.Logger().Warn("events of a toolset were dropped, because their handlers were too slow", slog.Uint64("events", n))

@@ -39,10 +39,16 @@ type world struct {
 // imagine runs a scenario in a bubble of testing/synctest.
 func imagine(t *testing.T, cfg toolset.Config, scenario func(ctx context.Context, w *world)) {
 	t.Helper()
+	imagineWith(t, nil, cfg, scenario)
+}
+
+// imagineWith is imagine with a store for calls.
+func imagineWith(t *testing.T, store mcpbridge.Store, cfg toolset.Config, scenario func(ctx context.Context, w *world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, system: newSystem(), one: newServer("one", "a", "b"), two: newServer("two", "c")}
 		var err error
-		w.sup, err = supervisor.Start(w.system, supervisor.Config{Servers: []mcpbridge.Server{
+		w.sup, err = supervisor.Start(w.system, supervisor.Config{CallStore: store, Servers: []mcpbridge.Server{
 			{Name: "one", InMemory: w.one.mcp}, {Name: "two", InMemory: w.two.mcp},
 		}})
 		require.NoError(t, err)
@@ -95,20 +101,26 @@ func (w *world) changed(name string) {
 	map[string]*server{"one": w.one, "two": w.two}[name].changed()
 }
 
-// server is an MCP server that counts how often its tools are listed.
+// server is an MCP server that counts how often its tools are listed and called.
 type server struct {
 	mcp *mcp.Server
 
 	mu    sync.Mutex
 	lists int
-	err   error         // of lists
-	delay time.Duration // of lists, after they were made
+	calls map[string]int // by the name of the tool
+	err   error          // of lists
+	delay time.Duration  // of lists, after they were made
 }
 
 func newServer(name string, tools ...string) *server {
-	s := &server{mcp: mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, nil)}
+	s := &server{mcp: mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, nil), calls: map[string]int{}}
 	s.mcp.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if call, is := req.(*mcp.CallToolRequest); is {
+				s.mu.Lock()
+				s.calls[call.Params.Name]++
+				s.mu.Unlock()
+			}
 			if method != "tools/list" {
 				return next(ctx, method, req)
 			}
@@ -159,6 +171,13 @@ func (s *server) listed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lists
+}
+
+// count returns how often a tool was called.
+func (s *server) count(tool string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[tool]
 }
 
 func TestToolsOfAllServersAreListedOnceAndCalled(t *testing.T) {

@@ -33,7 +33,7 @@ func newInbox(system *actor.ActorSystem) *inbox {
 	in := &inbox{}
 	in.pid = system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 		switch c.Message().(type) {
-		case *toolset.Told, *messages.Failure, *messages.Progress, *actor.DeadLetterResponse:
+		case *toolset.Told, *toolset.PendingList, *messages.Failure, *messages.Progress, *actor.DeadLetterResponse:
 			in.mu.Lock()
 			defer in.mu.Unlock()
 			in.got = append(in.got, c.Message())
@@ -115,7 +115,7 @@ func TestUseIsToldOnce(t *testing.T) {
 			in.request(w, wrong)
 			got := in.all()
 			require.Len(w, got, 1)
-			require.ErrorContains(w, got[0].(*messages.Failure), "takes Use, AnswerPending and Cancel, and not "+kind)
+			require.ErrorContains(w, got[0].(*messages.Failure), "takes Use, AnswerPending, ListPending and Cancel, and not "+kind)
 		}
 		require.Nil(w, (*toolset.Toolset)(nil).PID())
 	})
@@ -342,8 +342,8 @@ func TestUseHasItsTraceAndItsAttributesEverywhere(t *testing.T) {
 		in.request(w, &toolset.Use{ID: "1", Name: "one__a", Header: header})
 		require.NotNil(t, in.told(w).Result)
 		in.request(w, &toolset.Use{ID: "2", Name: "one__b", Header: header})
-		require.NotNil(t, in.told(w).Pending)
-		in.request(w, &toolset.AnswerPending{ID: "2", Decision: toolset.Decision{Verdict: toolset.Allow}})
+		p := in.told(w).Pending
+		in.request(w, &toolset.AnswerPending{ID: "2", Digest: p.Digest, Decision: toolset.Decision{Verdict: toolset.Allow}})
 		require.NotNil(t, in.told(w).Result)
 		both := parent + " 7"
 		require.Equal(t, map[string]string{"tools/list ": both, "ask": both, "tools/call a": both, "tools/call b": both}, seen)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/toolset"
 )
@@ -19,13 +18,11 @@ import (
 // A run is suspended until a person has answered, in this process or in a later one.
 func ExampleToolset_Answer() {
 	ctx := context.Background()
-	_, sup := newOffice("notes")
+	_, sup := newOffice("notes") // with a CallStore, the call waits also for a later process
 	defer sup.Stop(ctx)
-	var store resume.Memory // or resume.Open, for a later process
 
 	tools, err := toolset.New(nil, sup, toolset.Config{
 		Scope: "conversation-1", Servers: []toolset.Filter{{Name: "notes"}},
-		Store: &store,
 		Policy: &toolset.Policy{Decide: func(toolset.Proposal) toolset.Decision {
 			return toolset.Decision{Verdict: toolset.Defer}
 		}},
@@ -42,8 +39,8 @@ func ExampleToolset_Answer() {
 	}
 	fmt.Println("asked:", pending.Tool, string(pending.Arguments))
 
-	// Suspend the run, and keep pending.ID. When the person has answered, resume it:
-	result, err := tools.Answer(ctx, pending.ID, toolset.Decision{Verdict: toolset.Allow})
+	// Suspend the run, and keep pending.ID and pending.Digest. When the person has answered, resume it:
+	result, err := tools.Answer(ctx, pending.ID, pending.Digest, toolset.Decision{Verdict: toolset.Allow})
 	fmt.Println(tools.Outcome(result, err).Text())
 	// Output:
 	// asked: read {"path": "plan.txt"}

@@ -1,0 +1,221 @@
+package toolset_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/rs/zerolog"
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/internal/callbook"
+	"github.com/mcpactor/mcpactor/internal/dial"
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
+	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/toolset"
+)
+
+// The process that has sent an approved call dies, wherever that is. The next process with its store answers again.
+func TestAnsweredCallRunsAtMostOnceWhereverItsProcessDies(t *testing.T) {
+	for _, test := range []struct {
+		at     callbook.State
+		isKept bool
+		second map[toolset.Verdict]string // the outcome
+		runs   map[toolset.Verdict]int
+	}{
+		{callbook.Allowed, false, map[toolset.Verdict]string{toolset.Allow: "paid", toolset.Deny: "refused"}, map[toolset.Verdict]int{toolset.Allow: 1}},
+		{callbook.Allowed, true, map[toolset.Verdict]string{toolset.Allow: "paid", toolset.Deny: "refused"}, map[toolset.Verdict]int{toolset.Allow: 1}},
+		{callbook.Sent, false, map[toolset.Verdict]string{toolset.Allow: "paid", toolset.Deny: "refused"}, map[toolset.Verdict]int{toolset.Allow: 1}},
+		{callbook.Sent, true, map[toolset.Verdict]string{toolset.Allow: "lost?", toolset.Deny: "lost?"}, nil},
+		{callbook.Done, false, map[toolset.Verdict]string{toolset.Allow: "lost?", toolset.Deny: "lost?"}, map[toolset.Verdict]int{toolset.Allow: 1, toolset.Deny: 1}},
+		{callbook.Done, true, map[toolset.Verdict]string{toolset.Allow: "paid", toolset.Deny: "paid"}, map[toolset.Verdict]int{toolset.Allow: 1, toolset.Deny: 1}},
+	} {
+		for _, second := range []toolset.Decision{allow, deny} {
+			t.Run(fmt.Sprint(test.at, test.isKept, second.Verdict), func(t *testing.T) {
+				atBank(t, func(ctx context.Context, b *bank) {
+					b.take(time.Second)
+					shared := new(resume.Memory)
+					mortal := &moody{Memory: shared}
+					one := b.process(mortal, toolset.Config{Policy: deferring()})
+					p := one.pendingOf(ctx, "bank__pay", nil)
+					mortal.dies(test.at, test.isKept)
+					first := <-one.answering(ctx, p, allow)
+					require.True(t, strings.HasSuffix(first, "?") || first == "paid" || len(b.paid()) == 0, first)
+
+					two := b.process(shared, toolset.Config{Policy: deferring()})
+					for range 2 {
+						require.Equal(t, test.second[second.Verdict], two.again(ctx, p, second))
+						require.Len(t, b.paid(), test.runs[second.Verdict])
+					}
+					require.Empty(t, two.waiting())
+				})
+			})
+		}
+	}
+}
+
+// The process that has sent an approved call is stopped while that runs.
+func TestAnsweredCallOfAProcessThatStopsIsNotSentAgain(t *testing.T) {
+	for _, drains := range []bool{true, false} {
+		t.Run(fmt.Sprint("drains=", drains), func(t *testing.T) {
+			atBank(t, func(ctx context.Context, b *bank) {
+				b.take(5 * time.Second)
+				cfg := supervisor.Config{CallStore: new(resume.Memory)}
+				if !drains {
+					cfg.DrainTimeout = time.Second
+				}
+				one := b.start(cfg, toolset.Config{Policy: deferring()})
+				p := one.pendingOf(ctx, "bank__pay", nil)
+				answered := one.answering(ctx, p, allow)
+				require.NoError(t, one.sup.Stop(ctx))
+				first := <-answered
+
+				two := b.start(cfg, toolset.Config{Policy: deferring()})
+				outcomes := [2]string{first, two.again(ctx, p, allow)}
+				if drains {
+					require.Equal(t, [2]string{"paid", "paid"}, outcomes)
+				} else {
+					require.Equal(t, [2]string{"closed?", "lost?"}, outcomes)
+				}
+				require.Len(t, b.paid(), 1)
+			})
+		})
+	}
+}
+
+// Two persons answer, each in another process, at about the same time. Both get the same outcome.
+func TestAnswersInTwoProcessesHaveOneOutcome(t *testing.T) {
+	for _, other := range []toolset.Decision{allow, deny} {
+		for delay := time.Duration(0); delay <= 2*time.Second; delay += 100 * time.Millisecond {
+			atBank(t, func(ctx context.Context, b *bank) {
+				shared := new(resume.Memory)
+				one := b.process(&moody{Memory: shared, takes: 100 * time.Millisecond}, toolset.Config{Policy: deferring()})
+				two := b.process(&moody{Memory: shared, takes: 130 * time.Millisecond}, toolset.Config{Policy: deferring()})
+				p := one.pendingOf(ctx, "bank__pay", nil)
+				_, err := two.Tools(ctx)
+				require.NoError(t, err)
+				first := one.answering(ctx, p, allow)
+				time.Sleep(delay)
+				second := two.answering(ctx, p, other)
+				outcomes := [2]string{<-first, <-second}
+				if other.Verdict == toolset.Allow || outcomes[0] == "paid" {
+					require.Equal(t, [2]string{"paid", "paid"}, outcomes, delay)
+					require.Len(t, b.paid(), 1, delay)
+				} else {
+					require.Equal(t, [2]string{"refused", "refused"}, outcomes, delay)
+					require.Empty(t, b.paid(), delay)
+				}
+			})
+		}
+	}
+}
+
+// The toolset of a pool is replaced between two answers.
+func TestPoolSendsAnAnsweredCallOnce(t *testing.T) {
+	for name, store := range stores() {
+		t.Run(name, func(t *testing.T) {
+			atBank(t, func(ctx context.Context, b *bank) {
+				b.take(time.Second)
+				w := b.process(store, toolset.Config{})
+				pool, err := toolset.NewPool(nil, w.sup, toolset.PoolConfig{Config: func(string) toolset.Config {
+					return toolset.Config{Servers: []toolset.Filter{{Name: "*"}}, Policy: deferring()}
+				}})
+				require.NoError(t, err)
+				defer pool.Close()
+				get := func() *world {
+					tools, err := pool.Get("conversation")
+					require.NoError(t, err)
+					return &world{T: t, Toolset: tools}
+				}
+				one := get()
+				p := one.pendingOf(ctx, "bank__pay", nil)
+				first := one.answering(ctx, p, allow)
+				pool.Remove("conversation")
+				second := get().answering(ctx, p, allow)
+				require.Equal(t, [2]string{"paid", "paid"}, [2]string{<-first, <-second})
+				require.Len(t, b.paid(), 1)
+			})
+		})
+	}
+}
+
+// logbook is what a supervisor has logged.
+type logbook struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logbook) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+// count returns how many lines have a text.
+func (l *logbook) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
+}
+
+// A store that cannot compare is for one process.
+func TestStoreWithoutSwapIsWarnedAboutOnce(t *testing.T) {
+	atBank(t, func(ctx context.Context, b *bank) {
+		log, shared := new(logbook), new(resume.Memory)
+		plain := struct{ mcpbridge.Store }{shared}
+		one := b.start(supervisor.Config{CallStore: plain, Logger: zerolog.New(log)}, toolset.Config{Policy: deferring()})
+		synctest.Wait()
+		require.Zero(t, log.count("no mcpbridge.Swapper"), "there is no call yet")
+		p, other, third := one.pendingOf(ctx, "bank__pay", nil), one.pendingOf(ctx, "bank__pay", nil), one.pendingOf(ctx, "bank__pay", nil)
+		require.Equal(t, []string{"paid", "paid", "refused", "refused"}, []string{
+			one.again(ctx, p, allow), one.again(ctx, p, deny), one.again(ctx, other, deny), one.again(ctx, other, allow),
+		})
+		require.NoError(t, one.Cancel(ctx, third.ID))
+		synctest.Wait()
+		require.Equal(t, 1, log.count("no mcpbridge.Swapper"), log.text.String())
+		require.NoError(t, one.sup.Stop(ctx))
+
+		two := b.process(plain, toolset.Config{Policy: deferring()}) // one after the other
+		require.Equal(t, []string{"paid", "cancelled"}, []string{two.again(ctx, p, allow), two.again(ctx, third, allow)})
+		require.Len(t, b.paid(), 1)
+	})
+	atBank(t, func(ctx context.Context, b *bank) {
+		log := new(logbook)
+		w := b.start(supervisor.Config{CallStore: new(resume.Memory), Logger: zerolog.New(log)}, toolset.Config{Policy: deferring()})
+		require.Equal(t, "paid", w.again(ctx, w.pendingOf(ctx, "bank__pay", nil), allow))
+		synctest.Wait()
+		require.Zero(t, log.count("Swapper"))
+	})
+}
+
+// A server that knows the id of a call can itself run it once.
+func TestServerSeesTheSameIDAgain(t *testing.T) {
+	for name, store := range stores() {
+		t.Run(name, func(t *testing.T) {
+			atBank(t, func(ctx context.Context, b *bank) {
+				breaking := new(losing)
+				cfg := dial.Wrap(supervisor.Config{CallStore: store}, func(d dial.Dialer) dial.Dialer {
+					breaking.Dialer = d
+					return breaking
+				})
+				w := b.start(cfg, toolset.Config{Policy: deferring()})
+				ctx = supervisor.WithHeader(ctx, messages.Header{Replay: messages.ReplayAlways})
+				p, other := w.pendingOf(ctx, "bank__pay", nil), w.pendingOf(ctx, "bank__pay", nil)
+				require.Equal(t, "paid", w.again(ctx, p, allow))
+				require.Equal(t, "paid", w.again(ctx, p, allow))
+				require.Len(t, b.paid(), 2, "the first connection broke")
+				require.NotEmpty(t, b.paid()[0])
+				require.Equal(t, b.paid()[0], b.paid()[1])
+				require.Equal(t, "paid", w.again(ctx, other, allow))
+				require.NotEqual(t, b.paid()[0], b.paid()[2])
+			})
+		})
+	}
+}

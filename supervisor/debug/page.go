@@ -74,6 +74,9 @@ type index struct {
 	Previous string
 	Next     string
 	Events   []eventRow
+
+	Approvals []waitingRow // of the calls that wait for an approval, when the page was loaded
+	Approving string       // how many they are
 }
 
 func (v *index) parts() []string {
@@ -417,8 +420,11 @@ func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	q := parseQuery(r.URL.Query())
+	oldest, total := h.approvals(r.Context())
 	if !wantsJSON(r) {
-		writeTemplate(w, http.StatusOK, "index", h.index(snap, q, false))
+		page := h.index(snap, q, false)
+		page.Approvals, page.Approving = waitingRows(oldest, snap.Time), count(total)
+		writeTemplate(w, http.StatusOK, "index", page)
 		return
 	}
 	selected := *snap
@@ -428,12 +434,13 @@ func (h *Handler) serveIndex(w http.ResponseWriter, r *http.Request) {
 		selected.Sessions[i] = *s
 	}
 	writeJSON(w, http.StatusOK, struct {
-		Snapshot *messages.Snapshot `json:"snapshot"`
-		Matching int                `json:"matching"`
-		Page     int                `json:"page"`
-		Pages    int                `json:"pages"`
-		Events   []messages.Event   `json:"events"`
-	}{&selected, matching, q.Page, pages, h.events.latest(maxEvents, q.selectsEvent)})
+		Snapshot  *messages.Snapshot `json:"snapshot"`
+		Matching  int                `json:"matching"`
+		Page      int                `json:"page"`
+		Pages     int                `json:"pages"`
+		Events    []messages.Event   `json:"events"`
+		Approvals []waiting          `json:"approvals,omitempty"`
+	}{&selected, matching, q.Page, pages, h.events.latest(maxEvents, q.selectsEvent), oldest})
 }
 
 // serveSession serves the page of one session.

@@ -9,6 +9,7 @@ SHORT ?=
 SIMULATE ?= 5m
 SUITE ?=
 CUTS ?= 5
+CALLS ?= 5000
 
 # All modules of the repository. CONTRIBUTING.md says what is one.
 MODULES := $(patsubst %/,%,$(dir $(shell git ls-files go.mod '*/go.mod')))
@@ -36,9 +37,9 @@ unit: ## run the tests of the packages of the module, without those of the whole
 
 .PHONY: race
 race: ## run the tests with the race detector, but those of the cluster and of the benchmarks, and those that only read sources: needs a C compiler as well
-	$(call each,$(filter-out . cluster tests/cluster benchmarks,$(TESTED)),go test -timeout 20m -race ./...)
-	go test -timeout 20m -race $$(go list ./... | grep -v -e '/mcpactor/internal$$' -e '/mcpactor/docs$$' -e /actors/registry$$)
-	go test -timeout 20m -race ./actors/registry -simulation.seeds=20
+	$(call each,$(filter-out . cluster tests/cluster tests/calls benchmarks,$(TESTED)),go test -timeout 20m -race ./...)
+	# Those that take longest begin first.
+	go test -timeout 20m -race ./tests ./mcpbridge/internal/bridge ./tests/faults $$(go list ./... | grep -v -e '/mcpactor/internal$$' -e '/mcpactor/docs$$')
 
 .PHONY: tidy
 tidy: ## check go.mod and go.sum of all modules
@@ -54,8 +55,8 @@ soak: ## run the long soak, of 1,000,000 calls, and one of 100,000 with the race
 	go test -timeout 3h -run '^TestSoak$$' -race ./tests -soak.calls=10000
 
 .PHONY: simulation
-simulation: ## run schedules for SIMULATE (5m) each from a fresh seed: of the actors, of doubt about sessions, of a cluster
-	go test -timeout 1h -run '^TestSimulation$$' -v ./actors/registry ./mcpbridge/internal/doubt -simulation.seed=0 -simulation.time=$(SIMULATE)
+simulation: ## run schedules for SIMULATE (5m) each from a fresh seed: of the actors, of doubt about sessions, of records of calls, of a cluster
+	go test -timeout 1h -run '^TestSimulation$$' -v ./actors/registry ./mcpbridge/internal/doubt ./internal/callbook -simulation.seed=0 -simulation.time=$(SIMULATE)
 	go -C cluster test -timeout 1h -run '^TestSimulation$$' -v ./internal/node -simulation.seed=0 -simulation.time=$(SIMULATE)
 	go -C cluster test -timeout 1h -run '^TestEveryCut$$' ./internal/node -simulation.cuts=1
 	go test -timeout 1h -run '^TestSimulation$$' -race ./actors/registry -simulation.seed=0 -simulation.seeds=1000
@@ -98,6 +99,10 @@ cluster: ## test the cluster and shared stores: the modules cluster, tests/clust
 .PHONY: cuts
 cuts: ## cut the links between members, and etcd, in network namespaces: CUTS (5) cases, in a minute; CUTS=-1 is all, in 20 minutes. Needs Linux, root and iproute2
 	go -C tests/cluster test -count=1 -timeout 1h -v -run '^(TestWiresDropWhatIsCut|TestEveryCutOnRealProcesses)$$' -parallel 3 . -cuts $(CUTS)
+
+.PHONY: calls
+calls: ## make CALLS (5000) durable and approved calls while all programs are killed again and again, in a minute: none runs twice. Needs Linux
+	go -C tests/calls test -count=1 -timeout 2h -v -run '^TestCallsRunOnce$$' . -calls $(CALLS)
 
 .PHONY: benchmarks
 benchmarks: ## vet and test the module benchmarks, and run each of its benchmarks once

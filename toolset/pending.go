@@ -381,6 +381,10 @@ func (t *Toolset) settle(ctx context.Context, h messages.Header, p *Pending, ans
 		return true, &still
 	case wrong != nil:
 		return true, f
+	case f != nil && is(now, callbook.Allowed): // it may not be sent now; who has allowed it before may send it
+		still := *f
+		still.MayHaveRun = true
+		return true, &still
 	}
 	return false, nil
 }

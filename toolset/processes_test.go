@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
 
@@ -215,6 +216,111 @@ func TestServerSeesTheSameIDAgain(t *testing.T) {
 				require.Equal(t, b.paid()[0], b.paid()[1])
 				require.Equal(t, "paid", w.again(ctx, other, allow))
 				require.NotEqual(t, b.paid()[0], b.paid()[2])
+			})
+		})
+	}
+}
+
+// A person has allowed the call, and its process has died before it has sent it. Since then the tool has become another one.
+func TestCallThatWasAllowedIsNotSentWithAnotherDefinition(t *testing.T) {
+	atBank(t, func(ctx context.Context, b *bank) {
+		shared := new(resume.Memory)
+		mortal := &moody{Memory: shared}
+		one := b.process(mortal, toolset.Config{Policy: deferring()})
+		p := one.pendingOf(ctx, "bank__pay", nil)
+		mortal.dies(callbook.Sent, false)
+		require.Equal(t, "unavailable?", one.again(ctx, p, allow))
+		b.server.AddTool(&mcp.Tool{Name: "pay", Description: "Pays twice.", InputSchema: map[string]any{"type": "object"}}, b.pay)
+		two := b.process(shared, toolset.Config{Policy: deferring()})
+		require.Contains(t, two.again(ctx, p, allow), "?")
+		require.Empty(t, b.paid())
+		require.Equal(t, "refused", two.again(ctx, p, deny))
+	})
+}
+
+// Whoever denies sends nothing, whatever becomes known of the call.
+func TestDenialSendsNothing(t *testing.T) {
+	atBank(t, func(ctx context.Context, b *bank) {
+		shared := new(resume.Memory)
+		mortal := &moody{Memory: shared}
+		one := b.process(mortal, toolset.Config{Policy: deferring()})
+		p := one.pendingOf(ctx, "bank__pay", nil)
+		mortal.dies(callbook.Sent, true) // and before it is sent
+		require.Equal(t, "unavailable?", one.again(ctx, p, allow))
+		two := b.start(supervisor.Config{
+			CallStore: shared,
+			Resolve: func(context.Context, *supervisor.Client, *messages.CallTool) (messages.Resolution, *mcp.CallToolResult, error) {
+				return messages.ResolvedNotRun, nil, nil
+			},
+		}, toolset.Config{Policy: deferring()})
+		time.Sleep(2 * time.Minute) // until the first process has given the call up
+		require.Equal(t, "refused", two.again(ctx, p, deny))
+		require.Equal(t, "refused", two.again(ctx, p, allow))
+		require.Empty(t, b.paid())
+	})
+}
+
+// The same, for a call that was cancelled after it was sent.
+func TestCallThatWasCancelledIsNotSentAgain(t *testing.T) {
+	atBank(t, func(ctx context.Context, b *bank) {
+		shared := new(resume.Memory)
+		mortal := &moody{Memory: shared}
+		one := b.process(mortal, toolset.Config{Policy: deferring()})
+		p := one.pendingOf(ctx, "bank__pay", nil)
+		mortal.dies(callbook.Sent, true)
+		require.Equal(t, "unavailable?", one.again(ctx, p, allow))
+		two := b.start(supervisor.Config{
+			CallStore: shared,
+			Resolve: func(context.Context, *supervisor.Client, *messages.CallTool) (messages.Resolution, *mcp.CallToolResult, error) {
+				return messages.ResolvedNotRun, nil, nil
+			},
+		}, toolset.Config{Policy: deferring()})
+		require.Equal(t, "cancelled?", two.cancelled(ctx, p.ID))
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, "cancelled", two.again(ctx, p, allow))
+		require.Empty(t, b.paid())
+	})
+}
+
+// An id that is no text, one that is too long, and the same durable id in two scopes.
+func TestOddIDsNameOneCall(t *testing.T) {
+	for name, store := range stores() {
+		t.Run(name, func(t *testing.T) {
+			atBank(t, func(ctx context.Context, b *bank) {
+				w := b.process(store, toolset.Config{Policy: deferring(), Servers: []toolset.Filter{{Name: "bank"}}})
+				in := newInbox(w.system)
+				for _, id := range []string{"a\xff", strings.Repeat("x", 2000)} {
+					in.request(w, &toolset.Use{ID: id, Name: "bank__pay"})
+					p := in.told(w).Pending
+					require.NotEqual(t, id, p.ID)
+					require.Equal(t, "invalid?", outcome(w.Answer(ctx, id, p.Digest, deny)))
+					require.Equal(t, "refused", w.again(ctx, p, deny))
+				}
+				in.request(w, &toolset.Use{Name: "bank__pay", Durable: true})
+				require.ErrorIs(t, in.told(w).Failure, messages.CodeInvalid)
+				require.Empty(t, b.paid())
+			})
+		})
+	}
+}
+
+// A call whose answer was lost does not keep its id: frameworks count anew in each turn.
+func TestIDOfALostCallIsFree(t *testing.T) {
+	for name, store := range stores() {
+		t.Run(name, func(t *testing.T) {
+			atBank(t, func(ctx context.Context, b *bank) {
+				b.take(time.Hour)
+				w := b.process(store, toolset.Config{Policy: deferring()})
+				in := newInbox(w.system)
+				in.request(w, &toolset.Use{ID: "call_0", Name: "bank__pay"})
+				p := in.told(w).Pending
+				short, cancel := context.WithTimeout(ctx, 2*time.Second)
+				defer cancel()
+				require.Equal(t, "deadline?", w.again(short, p, allow))
+				time.Sleep(10 * time.Second)
+				in.request(w, &toolset.Use{ID: "call_0", Name: "bank__pay"})
+				require.NotEqual(t, p.ID, in.told(w).Pending.ID)
+				time.Sleep(2 * time.Hour)
 			})
 		})
 	}

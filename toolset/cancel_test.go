@@ -93,6 +93,26 @@ func TestCancelEndsACallThatRuns(t *testing.T) {
 	}
 }
 
+// A call that nobody was asked about, and that is durable or was sent to the toolset as a message.
+func TestCancelOfACallThatRuns(t *testing.T) {
+	atBank(t, func(ctx context.Context, b *bank) {
+		b.take(time.Minute / 2)
+		w := b.process(new(resume.Memory), toolset.Config{})
+		paid := make(chan string, 1)
+		go func() { paid <- outcome(w.Call(messages.WithDurable(ctx, "order-1"), "bank__pay", nil)) }()
+		time.Sleep(time.Second)
+		require.Equal(t, "cancelled?", w.cancelled(ctx, "order-1"))
+		require.Equal(t, "cancelled?", <-paid)
+
+		in := newInbox(w.system)
+		in.request(w, &toolset.Use{ID: "1", Name: "bank__pay"})
+		time.Sleep(time.Second)
+		require.Equal(t, "cancelled?", w.cancelled(ctx, "1"))
+		require.ErrorIs(t, in.told(w).Failure, messages.CodeCancelled)
+		require.Equal(t, "invalid?", w.cancelled(ctx, "1"))
+	})
+}
+
 // The answer waits for a list when the call is cancelled.
 func TestCancelWhileTheAnswerWaitsForAList(t *testing.T) {
 	for name, store := range stores() {

@@ -401,8 +401,8 @@ func (t *Toolset) check(ctx context.Context, h messages.Header, p *Pending, answ
 	return err
 }
 
-// Cancel cancels the call that is [Pending] under an id, or that was. Without an error it has not run, and will not. It cancels a
-// call that this process has sent, but the error, a [*messages.Failure], says that it may have run.
+// Cancel cancels the call that is [Pending] under an id, or has been. Without an error it has not run, and will not. It also cancels
+// a durable call, and a [Use] that is under way, if this process has sent them. The error, a [*messages.Failure], says that the call may have run.
 func (t *Toolset) Cancel(ctx context.Context, id string) error {
 	leave, f := t.enter(ctx)
 	if f != nil {
@@ -410,8 +410,12 @@ func (t *Toolset) Cancel(ctx context.Context, id string) error {
 		return f
 	}
 	defer leave()
-	t.process.cancel(errWithdrawn, func(u *use) bool { return u.id == id })
-	return t.drop(ctx, id)
+	underWay := t.process.cancel(errWithdrawn, func(u *use) bool { return u.id == id })
+	err := t.drop(ctx, id)
+	if underWay && errors.Is(err, messages.CodeInvalid) {
+		return unsettled(id, messages.CodeCancelled, "the reply to the use says what became of it")
+	}
+	return err
 }
 
 // errWithdrawn is why the context of a call ends that was cancelled by its id.

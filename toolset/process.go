@@ -321,15 +321,17 @@ func (p *process) remove(u *use) {
 	delete(p.uses, u)
 }
 
-// cancel cancels the uses that are meant, for a cause.
-func (p *process) cancel(cause error, meant func(*use) bool) {
+// cancel cancels the uses that are meant, for a cause. It reports whether there was one.
+func (p *process) cancel(cause error, meant func(*use) bool) (any bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for u := range p.uses {
 		if meant(u) {
 			u.cancel(cause)
+			any = true
 		}
 	}
+	return any
 }
 
 // SendSystemMessage does nothing.

@@ -14,7 +14,8 @@ import (
 // Waiting is the metadata of an interrupt: a call that is pending. Whoever resumes the run gets its
 // result from [toolset.Toolset.Answer], and gives it to the tool's Respond.
 type Waiting struct {
-	ID string `json:"id"`
+	ID     string `json:"id"`
+	Digest string `json:"digest"` // of what is shown to the person who answers
 }
 
 // Tools returns the current tools, for ai.WithTools, and the tool that reads long results.
@@ -35,7 +36,7 @@ func Tools(ctx context.Context, from *toolset.Toolset) (all []ai.ToolRef, err er
 		call := func(ctx *ai.ToolContext, input any) (string, error) {
 			result, err := from.Call(ctx, t.Name, input)
 			if pending, waits := errors.AsType[*toolset.Pending](err); waits {
-				return "", ai.InterruptWith(ctx, Waiting{pending.ID})
+				return "", ai.InterruptWith(ctx, Waiting{pending.ID, pending.Digest})
 			}
 			return from.Outcome(result, err).Text(), nil
 		}

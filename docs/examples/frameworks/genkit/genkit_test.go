@@ -44,6 +44,6 @@ func TestRunIsInterruptedUntilThePersonHasAnswered(t *testing.T) {
 	require.Equal(t, ai.FinishReasonInterrupted, response.FinishReason)
 	waiting, is := ai.InterruptAs[Waiting](response.Interrupts()[0])
 	require.True(t, is)
-	result, err := tools.Answer(t.Context(), waiting.ID, toolset.Decision{Verdict: toolset.Allow})
+	result, err := tools.Answer(t.Context(), waiting.ID, waiting.Digest, toolset.Decision{Verdict: toolset.Allow})
 	require.Equal(t, "Buy milk for Ada.", tools.Outcome(result, err).Text())
 }

@@ -376,3 +376,23 @@ func TestRecordsAreDeletedWhenTheyAreOutdated(t *testing.T) {
 		require.Zero(t, has())
 	})
 }
+
+// A book that keeps no results keeps no words either: they may quote arguments.
+func TestWordsOfALostTaskAreNotKeptWithoutResults(t *testing.T) {
+	store := new(resume.Memory)
+	b := New(Config{Store: store, Warn: func(string, error) {}})
+	t.Cleanup(b.Close)
+	_, f := ask(b, func(ctx context.Context, e *Entry) (messages.Result, error) {
+		began(t, ctx, e)
+		e.Became(ctx, "task")
+		lost := &messages.Failure{Code: messages.CodeServerError, Detail: "hunter2", MayHaveRun: true}
+		e.Lost(ctx, lost)
+		return nil, lost
+	})
+	require.Equal(t, "hunter2", f.Detail, "the caller hears them")
+	r, err := b.Find(t.Context(), KeyOf("c", "a"))
+	require.NoError(t, err)
+	require.Equal(t, Unknown, r.State)
+	require.Equal(t, messages.CodeServerError, r.Failure.Code)
+	require.Empty(t, r.Failure.Detail)
+}

@@ -149,7 +149,7 @@ func (e *Entry) NotRun(ctx context.Context) {
 
 // Lost writes that the call will not be answered any more. It may have run.
 func (e *Entry) Lost(ctx context.Context, f *messages.Failure) {
-	e.note(ctx, func(r Record) (Record, bool) { return r.Lose(f), e.sent(r) || r.State == Task })
+	e.note(ctx, func(r Record) (Record, bool) { return r.Lose(e.book.keptFailure(f)), e.sent(r) || r.State == Task })
 }
 
 // Ran writes that the call has run, with its result if that is kept.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/mcpactor/mcpactor/internal/callbook"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/toolset"
@@ -135,12 +134,7 @@ func TestCancelWhileTheAnswerWaitsForAList(t *testing.T) {
 // The process that has allowed the call has died before it has sent it.
 func TestCancelOfACallThatWasAllowedAndNotSent(t *testing.T) {
 	atBank(t, func(ctx context.Context, b *bank) {
-		shared := new(resume.Memory)
-		mortal := &moody{Memory: shared}
-		one := b.process(mortal, toolset.Config{Policy: deferring()})
-		p := one.pendingOf(ctx, "bank__pay", nil)
-		mortal.dies(callbook.Sent, false)
-		require.Equal(t, "unavailable?", one.again(ctx, p, allow), "another answer may send it")
+		p, shared := b.allowedByTheDead(ctx, false)
 		two := b.process(shared, toolset.Config{Policy: deferring()})
 		require.Equal(t, "will not run", two.cancelled(ctx, p.ID))
 		require.Equal(t, "cancelled", two.again(ctx, p, allow))

@@ -221,15 +221,28 @@ func TestServerSeesTheSameIDAgain(t *testing.T) {
 	}
 }
 
+// allowedByTheDead returns a call that a person has allowed, and its store. The process has died before it has sent the call: before it
+// has written that it is about to, or after.
+func (b *bank) allowedByTheDead(ctx context.Context, isWritten bool) (*toolset.Pending, mcpbridge.Store) {
+	b.Helper()
+	shared := new(resume.Memory)
+	mortal := &moody{Memory: shared}
+	one := b.process(mortal, toolset.Config{Policy: deferring()})
+	p := one.pendingOf(ctx, "bank__pay", nil)
+	mortal.dies(callbook.Sent, isWritten)
+	require.Equal(b, "unavailable?", one.again(ctx, p, allow), "another answer may send it")
+	return p, shared
+}
+
+// hasNotRun finds out that no call has run.
+func hasNotRun(context.Context, *supervisor.Client, *messages.CallTool) (messages.Resolution, *mcp.CallToolResult, error) {
+	return messages.ResolvedNotRun, nil, nil
+}
+
 // A person has allowed the call, and its process has died before it has sent it. Since then the tool has become another one.
 func TestCallThatWasAllowedIsNotSentWithAnotherDefinition(t *testing.T) {
 	atBank(t, func(ctx context.Context, b *bank) {
-		shared := new(resume.Memory)
-		mortal := &moody{Memory: shared}
-		one := b.process(mortal, toolset.Config{Policy: deferring()})
-		p := one.pendingOf(ctx, "bank__pay", nil)
-		mortal.dies(callbook.Sent, false)
-		require.Equal(t, "unavailable?", one.again(ctx, p, allow))
+		p, shared := b.allowedByTheDead(ctx, false)
 		b.server.AddTool(&mcp.Tool{Name: "pay", Description: "Pays twice.", InputSchema: map[string]any{"type": "object"}}, b.pay)
 		two := b.process(shared, toolset.Config{Policy: deferring()})
 		require.Contains(t, two.again(ctx, p, allow), "?")
@@ -241,18 +254,8 @@ func TestCallThatWasAllowedIsNotSentWithAnotherDefinition(t *testing.T) {
 // Whoever denies sends nothing, whatever becomes known of the call.
 func TestDenialSendsNothing(t *testing.T) {
 	atBank(t, func(ctx context.Context, b *bank) {
-		shared := new(resume.Memory)
-		mortal := &moody{Memory: shared}
-		one := b.process(mortal, toolset.Config{Policy: deferring()})
-		p := one.pendingOf(ctx, "bank__pay", nil)
-		mortal.dies(callbook.Sent, true) // and before it is sent
-		require.Equal(t, "unavailable?", one.again(ctx, p, allow))
-		two := b.start(supervisor.Config{
-			CallStore: shared,
-			Resolve: func(context.Context, *supervisor.Client, *messages.CallTool) (messages.Resolution, *mcp.CallToolResult, error) {
-				return messages.ResolvedNotRun, nil, nil
-			},
-		}, toolset.Config{Policy: deferring()})
+		p, shared := b.allowedByTheDead(ctx, true)
+		two := b.start(supervisor.Config{CallStore: shared, Resolve: hasNotRun}, toolset.Config{Policy: deferring()})
 		time.Sleep(2 * time.Minute) // until the first process has given the call up
 		require.Equal(t, "refused", two.again(ctx, p, deny))
 		require.Equal(t, "refused", two.again(ctx, p, allow))
@@ -263,18 +266,8 @@ func TestDenialSendsNothing(t *testing.T) {
 // The same, for a call that was cancelled after it was sent.
 func TestCallThatWasCancelledIsNotSentAgain(t *testing.T) {
 	atBank(t, func(ctx context.Context, b *bank) {
-		shared := new(resume.Memory)
-		mortal := &moody{Memory: shared}
-		one := b.process(mortal, toolset.Config{Policy: deferring()})
-		p := one.pendingOf(ctx, "bank__pay", nil)
-		mortal.dies(callbook.Sent, true)
-		require.Equal(t, "unavailable?", one.again(ctx, p, allow))
-		two := b.start(supervisor.Config{
-			CallStore: shared,
-			Resolve: func(context.Context, *supervisor.Client, *messages.CallTool) (messages.Resolution, *mcp.CallToolResult, error) {
-				return messages.ResolvedNotRun, nil, nil
-			},
-		}, toolset.Config{Policy: deferring()})
+		p, shared := b.allowedByTheDead(ctx, true)
+		two := b.start(supervisor.Config{CallStore: shared, Resolve: hasNotRun}, toolset.Config{Policy: deferring()})
 		require.Equal(t, "cancelled?", two.cancelled(ctx, p.ID))
 		time.Sleep(2 * time.Minute)
 		require.Equal(t, "cancelled", two.again(ctx, p, allow))

@@ -28,7 +28,8 @@ type Resume struct {
 	Identity string `json:"identity,omitempty"`
 	// Cookies are those that the server has set, in the form of a Cookie header.
 	Cookies string `json:"cookies,omitempty"`
-	// Declared identifies the capabilities that were declared when the session was opened. It is empty for none.
+	// Declared identifies the capabilities that were declared when the session was opened, and the
+	// [messages.Introduction] of the scope at that time. It is empty for none.
 	Declared string `json:"declared,omitempty"`
 }
 

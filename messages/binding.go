@@ -44,6 +44,9 @@ type Bind struct {
 	// told. Bind a scope before its first call, therefore. Scopes that declare different capabilities share no
 	// lists, see [Listing]. Read-only once sent.
 	Capabilities *mcp.ClientCapabilities `json:"capabilities,omitempty"`
+	// Introduction is what the client says of itself on whose behalf the scope calls, or nil. All that is said of
+	// Capabilities holds for it, too, where a server heeds it: see [Introduction]. Read-only once sent.
+	Introduction *Introduction `json:"introduction,omitempty"`
 	// Subscriber gets every [Notification] of the servers of the scope but [Progress], in addition to the
 	// EventStream and to the supervisor's subscriber. Its mailbox is not bounded. With nil, nobody else gets
 	// them.

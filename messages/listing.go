@@ -18,7 +18,7 @@ import (
 //
 // Scopes see the same if their sessions are opened in the same way: with the same result of PerKey and the same
 // capabilities, without Auth, an HTTPClient, roots, a handler or a subscriber of the scope; or if ListClass of the
-// server says so, and they declare the same capabilities.
+// server says so, and they declare the same capabilities and have the same [Introduction].
 type Listing struct {
 	// Server is what the server said about itself on the session that was listed, with its instructions, or nil if
 	// that is not known. Read-only.

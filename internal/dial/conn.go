@@ -44,6 +44,7 @@ type Info struct {
 	Stateless bool
 	// Attached is true if the session of [Request.Resume] was resumed.
 	Attached bool
-	// Declared identifies the capabilities that were declared when the session was opened: see [mcpbridge.Resume].
+	// Declared identifies the capabilities that were declared when the session was opened, and the introduction: see
+	// [mcpbridge.Resume].
 	Declared string
 }

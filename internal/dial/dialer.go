@@ -57,6 +57,8 @@ type Request struct {
 	// Capabilities are declared to the server, in place of those of the [Bridge]. With nil, those of the Bridge
 	// are. Read-only.
 	Capabilities *mcp.ClientCapabilities
+	// Introduction is what PerKey of the server gets, or nil. Read-only.
+	Introduction *messages.Introduction
 	// Attributes and Trace are those of the first operation that waits for the session. The
 	// context of Dial has them as well, see [messages.AttributesOf]. They are empty for a dial
 	// that no operation waits for.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/internal/identity"
+	"github.com/mcpactor/mcpactor/internal/introduction"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -18,16 +19,16 @@ import (
 func Own(scope string) string { return "scope " + scope }
 
 // Of returns the class of a key to whose session the capabilities are declared, see [mcpbridge.Server.ListClass]. It is not secret.
-// Keys of one class have the same capabilities. Without ListClass, they are one class if their sessions are opened in
+// Keys of one class have the same capabilities, and with ListClass the same introduction. Without ListClass, they are one class if their sessions are opened in
 // the same way: the server has no Auth and no HTTPClient, PerKey returns the same for them, and no roots are declared.
-// It blocks as long as PerKey does.
+// It blocks as long as PerKey does. ctx may have an introduction, see [introduction.With].
 func Of(ctx context.Context, s *mcpbridge.Server, key messages.Key, can *mcp.ClientCapabilities) string {
 	key = key.Normal()
 	declared := identity.OfCapabilities(can)
 	switch {
 	case s.ListClass != nil:
 		class, err := guard.Call(func() (string, error) { return s.ListClass(key), nil })
-		session, invalid := opening(s, "", declared)
+		session, invalid := opening(s, "", introduction.Declared(declared, introduction.Of(ctx)))
 		if err != nil || invalid != nil || class == "" {
 			return Own(key.Scope)
 		}

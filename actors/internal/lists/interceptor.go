@@ -14,6 +14,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/identity"
+	"github.com/mcpactor/mcpactor/internal/introduction"
 	"github.com/mcpactor/mcpactor/internal/listclass"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -40,7 +41,7 @@ type (
 		of       *table.Server  // the server whose configuration has said what class is, or nil
 		bind     *messages.Bind // the binding of the scope at that time
 		class    string         // of the key
-		declared string         // identifies the capabilities that the scope declares, if it does
+		declared string         // identifies what the scope declares, if it does: see [introduction.Declared]
 		reply    chan<- listAnswer
 	}
 	// listFetched brings the end of a fetch.
@@ -88,8 +89,9 @@ func (i interceptor) run(ctx context.Context, op messages.Operation) (messages.R
 		case a.fails:
 			return nil, a.down.failure(op)
 		case a.classOf != nil:
-			can := cmp.Or(a.bind.Capabilities, i.cfg.Capabilities)
-			q.of, q.bind, q.class, q.declared = a.classOf, a.bind, listclass.Of(ctx, &a.classOf.Server, q.key, can), identity.OfCapabilities(can)
+			can, in := cmp.Or(a.bind.Capabilities, i.cfg.Capabilities), a.bind.Introduction
+			q.of, q.bind, q.class = a.classOf, a.bind, listclass.Of(introduction.With(ctx, in), &a.classOf.Server, q.key, can)
+			q.declared = introduction.Declared(identity.OfCapabilities(can), in)
 		case a.Wait != nil:
 			f := wait(ctx, a.Wait)
 			if f == nil || isOfCaller(f.Code) || fresh && f.Code == messages.CodeUnavailable { // it may have waited for less long

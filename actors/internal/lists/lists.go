@@ -125,7 +125,7 @@ func (l *Lists) ClassOf(srv *table.Server, reg *table.Registration, key messages
 	switch bind := l.Owners.Binding(key.Scope); {
 	case srv.ListClass == nil && (reg != nil && reg.Lists.Own || bind.Handler != nil || bind.Subscriber != nil):
 		return listclass.Own(key.Scope)
-	case bind.Capabilities != nil:
+	case bind.Capabilities != nil, bind.Introduction != nil:
 		return ""
 	}
 	return srv.Class
@@ -171,7 +171,7 @@ func listsOf(n messages.Notification) []string {
 // may have asked a handler of the scope.
 func (l *Lists) Separate(scope string, bind *messages.Bind) {
 	own := bind.Handler != nil || bind.Subscriber != nil
-	if !own && bind.Capabilities == nil {
+	if !own && bind.Capabilities == nil && bind.Introduction == nil {
 		return
 	}
 	var sessions []*catalogue.Session

@@ -127,6 +127,8 @@ func (b *Book) refusal(cmd, previous *messages.Bind, can *mcp.ClientCapabilities
 	switch {
 	case cmd.Capabilities != nil && holderOf(cmd) == nil:
 		return messages.NewFailure(cmd, messages.CodeInvalid, "capabilities: the binding belongs to nobody: set Owner, Handler or Subscriber")
+	case cmd.Introduction != nil && holderOf(cmd) == nil:
+		return messages.NewFailure(cmd, messages.CodeInvalid, "introduction: the binding belongs to nobody: set Owner, Handler or Subscriber")
 	case cmd.Handler != nil && (can == nil || declareNothing(can)):
 		return messages.NewFailure(cmd, messages.CodeInvalid,
 			"handler: no server would ask it, because no capability is declared: set Capabilities, such as elicitation, here or in the configuration, or Handler of the configuration")

@@ -21,7 +21,7 @@ func (s *session) onGrant(msg *contract.Grant) {
 	if s.server.PerKey != nil {
 		req.Resolved = on.resolved
 	}
-	req.Roots, req.Capabilities = s.subscribers.Roots, s.bind.Capabilities
+	req.Roots, req.Capabilities, req.Introduction = s.subscribers.Roots, s.bind.Capabilities, s.bind.Introduction
 	req.Resume, req.Refused = s.conns.Resume(), s.credentials.refusal()
 	if s.calls.Parked.Count > 0 {
 		head := s.calls.Parked.First().Op.Head()

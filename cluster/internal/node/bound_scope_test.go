@@ -1,6 +1,7 @@
 package node
 
 import (
+	"encoding/json"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,16 +13,21 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// What a scope declares, and its subscriber, hold on whichever member its session lives, until the binding ends.
+// What a scope declares, what its client says of itself, and its subscriber hold on whichever member its session lives, until the
+// binding ends.
 func TestCapabilitiesAndSubscriberOfAScopeReachAllMembers(t *testing.T) {
 	inWorld(t, 3, nil, func(w *world) {
 		a := w.members[0]
 		can := &mcp.ClientCapabilities{RootsV2: &mcp.RootCapabilities{ListChanged: true}, Sampling: &mcp.SamplingCapabilities{}}
+		in := &messages.Introduction{
+			ProtocolVersion: "2025-06-18", ClientInfo: &mcp.Implementation{Name: "client"},
+			Initialize: map[string]json.RawMessage{"capabilities": json.RawMessage(`{ "acme/new": "<>" }`)},
+		}
 		owner, _ := a.spawn(nil)
 		for _, m := range w.members {
 			scope := w.scopeOf(m, 0)
 			subscriber, got := a.spawn(nil)
-			a.send(&messages.Bind{Scope: scope, Owner: owner, Subscriber: subscriber, Capabilities: can}).reply()
+			a.send(&messages.Bind{Scope: scope, Owner: owner, Subscriber: subscriber, Capabilities: can, Introduction: in}).reply()
 			a.send(call(scope, "count")).text()
 			var dialed clusterapi.DialRequest
 			w.server.set(func() {
@@ -32,6 +38,7 @@ func TestCapabilitiesAndSubscriberOfAScopeReachAllMembers(t *testing.T) {
 			require.Equal(t, can.RootsV2, dialed.Capabilities.RootsV2)
 			require.NotNil(t, dialed.Capabilities.Sampling)
 			require.Nil(t, dialed.Capabilities.Elicitation)
+			require.Equal(t, in, dialed.Introduction)
 
 			dialed.Heard(&messages.ServerLog{Data: "news"}, nil)
 			require.Equal(t, "news", (<-got.got).(*messages.ServerLog).Data)

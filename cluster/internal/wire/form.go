@@ -35,6 +35,8 @@ func formOf(t reflect.Type) form {
 		return converted(encodeCallTool, decodeCallTool)
 	case reflect.TypeFor[*mcp.ClientCapabilities]():
 		return converted(encodeCapabilities, decodeCapabilities)
+	case reflect.TypeFor[*messages.Introduction]():
+		return converted(encodeIntroduction, decodeIntroduction)
 	case reflect.TypeFor[any]():
 		return converted(encodeValue, decodeValue)
 	}

@@ -2,8 +2,11 @@ package wire
 
 import (
 	"encoding/json"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // Parameters whose types lose something as JSON.
@@ -86,6 +89,44 @@ func decodeCapabilities(from *capabilities) (*mcp.ClientCapabilities, error) {
 	}
 	if to.RootsV2 = from.Roots; from.Roots != nil {
 		to.Roots = *from.Roots //nolint:staticcheck // the SDK still reads the deprecated field, too
+	}
+	return to, nil
+}
+
+// introduction is the form of what a client says of itself: encoding/json would change the bytes of Initialize, by which scopes
+// are told apart.
+type introduction struct {
+	messages.Introduction
+	Initialize map[string][]byte `json:"initialize,omitempty"`
+}
+
+func encodeIntroduction(from *messages.Introduction) (*introduction, error) {
+	if from == nil {
+		return nil, nil
+	}
+	to := &introduction{Introduction: *from}
+	if from.Initialize != nil {
+		to.Initialize = map[string][]byte{}
+	}
+	for name, value := range from.Initialize {
+		if !utf8.ValidString(name) { // JSON would change it to another name
+			return nil, problem("initialize: is not valid UTF-8")
+		}
+		to.Initialize[name] = value
+	}
+	return to, nil
+}
+
+func decodeIntroduction(from *introduction) (*messages.Introduction, error) {
+	if from == nil {
+		return nil, nil
+	}
+	to := &from.Introduction
+	if from.Initialize != nil {
+		to.Initialize = map[string]json.RawMessage{}
+	}
+	for name, value := range from.Initialize {
+		to.Initialize[name] = value
 	}
 	return to, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/identity"
+	"github.com/mcpactor/mcpactor/internal/introduction"
 	"github.com/mcpactor/mcpactor/internal/results"
 	"github.com/mcpactor/mcpactor/internal/schemas"
 	"github.com/mcpactor/mcpactor/internal/tasks"
@@ -41,6 +42,11 @@ type sdkClient struct {
 	info         *mcp.Implementation // or nil
 	capabilities *mcp.ClientCapabilities
 	declared     string // see [identity.OfCapabilities]
+}
+
+// declaredWith returns what a dial with an introduction declares, see [dial.Info].
+func (c *sdkClient) declaredWith(in *messages.Introduction) string {
+	return introduction.Declared(c.declared, in)
 }
 
 // ourInfo is the name of the client, unless the configuration of the server has another one.
@@ -293,7 +299,7 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 // discover sends server/discover. It is no part of sending, where its function would make each request allocate.
 func discover(ctx context.Context, c *callbacks, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
 	return c.dialing.Load().discover(ctx, func(ctx context.Context) (mcp.Result, error) {
-		result, _, err := introduction(ctx, next, rpc.MethodDiscover, req)
+		result, _, err := introduce(ctx, next, rpc.MethodDiscover, req)
 		return result, err
 	})
 }
@@ -316,7 +322,7 @@ func initialize(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (m
 		}
 		req = withParams{req, &customParams{fields: params}}
 	}
-	result, raw, err := introduction(ctx, next, rpc.MethodInitialize, req)
+	result, raw, err := introduce(ctx, next, rpc.MethodInitialize, req)
 	shaking.introduced(ex.Odd())
 	if found, ok := result.(*mcp.InitializeResult); err != nil || ok && !slices.Contains(mcp.SupportedProtocolVersions(), found.ProtocolVersion) {
 		shaking.notInitialized(ctx, err)
@@ -327,9 +333,9 @@ func initialize(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (m
 	return result, err
 }
 
-// introduction sends a request of the handshake, and returns what the server says about itself, and as it came. The SDK gets it as
+// introduce sends a request of the handshake, and returns what the server says about itself, and as it came. The SDK gets it as
 // well, because it needs the session id in the response. For an odd part it would give up the session.
-func introduction(ctx context.Context, next mcp.MethodHandler, method string, req mcp.Request) (result mcp.Result, raw json.RawMessage, err error) {
+func introduce(ctx context.Context, next mcp.MethodHandler, method string, req mcp.Request) (result mcp.Result, raw json.RawMessage, err error) {
 	ex := wire.ExchangeOf(ctx)
 	ex.Begin(false)
 	ex.Copy()

@@ -31,13 +31,14 @@ type conn struct {
 	cs     *mcp.ClientSession // nil until the handshake has succeeded
 	info   dial.Info          // read-only once the session is open
 
-	key       messages.Key
-	identity  string        // of the owner of the credentials
-	begun     atomic.Uint64 // how many operations have begun
-	result    atomic.Uint64 // the number of the last one that had a result
-	callbacks callbacks
-	doubts    doubts
-	controls  controlOpener
+	key          messages.Key
+	identity     string                 // of the owner of the credentials
+	introduction *messages.Introduction // of the dial; read-only
+	begun        atomic.Uint64          // how many operations have begun
+	result       atomic.Uint64          // the number of the last one that had a result
+	callbacks    callbacks
+	doubts       doubts
+	controls     controlOpener
 
 	wroteText atomic.Bool // the server has written text that is no message
 

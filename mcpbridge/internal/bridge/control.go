@@ -50,7 +50,9 @@ func (k *controlSession) keep() { k.all.keep(k) }
 // open opens a control for a session.
 func (cs *controls) open(ctx context.Context, first *conn, p permit) (control, *mcpbridge.Error) {
 	second, e := cs.opener.open(ctx, first.at, attempt{
-		Request:     dial.Request{Key: first.key, Roots: first.callbacks.roots.Load(), Capabilities: first.client.capabilities},
+		Request: dial.Request{
+			Key: first.key, Roots: first.callbacks.roots.Load(), Capabilities: first.client.capabilities, Introduction: first.introduction,
+		},
 		credentials: first.Credentials, control: true,
 	})
 	if e != nil {
@@ -106,7 +108,7 @@ func (cs *controls) adopt(ctx context.Context, at *endpoint, req attempt) *conn 
 		return nil
 	}
 	c := k.conn
-	fits := c.at == at && c.identity == identityOf(req.credentials) && c.info.Declared == cs.opener.clientFor(at, req.Capabilities).declared
+	fits := c.at == at && c.identity == identityOf(req.credentials) && c.info.Declared == cs.opener.clientFor(at, req.Capabilities).declaredWith(req.Introduction)
 	if !fits || !c.IsOpen.Load() || req.Only || c.hasExpired() || ctx.Err() != nil {
 		go k.end() // the dial does not wait for it
 		return nil

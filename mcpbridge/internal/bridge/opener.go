@@ -135,7 +135,7 @@ func (o *opener) connect(connecting context.Context, c *conn, h *handshake, req 
 		return connecting.Err() // giveUp has cut it in the meantime
 	}
 	c.info = dial.Info{
-		Server: c.cs.InitializeResult(), AsSent: messages.AsSent{Verbatim: h.verbatim}, Odd: h.odd, Declared: c.client.declared,
+		Server: c.cs.InitializeResult(), AsSent: messages.AsSent{Verbatim: h.verbatim}, Odd: h.odd, Declared: c.client.declaredWith(req.Introduction),
 		Stateless: link.Resumable() != nil && !c.hasID(),
 	}
 	if req.Resume != nil {
@@ -196,6 +196,7 @@ func (o *opener) prepare(ctx context.Context, at *endpoint, req attempt) *conn {
 	c.callbacks.session, c.callbacks.server = &c.Session, &at.Server
 	c.callbacks.owner.set(req.Request)
 	c.callbacks.roots.Store(req.Roots)
+	c.introduction = req.Introduction
 	c.doubts.about = c
 	return c
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/internal/identity"
+	"github.com/mcpactor/mcpactor/internal/introduction"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 	"github.com/mcpactor/mcpactor/messages"
@@ -22,7 +23,7 @@ func (at *endpoint) forKey(ctx context.Context, req dial.Request) (*endpoint, er
 	if at.PerKey == nil {
 		return at, nil
 	}
-	config, err := at.configOf(ctx, req.Key)
+	config, err := at.configOf(introduction.With(ctx, req.Introduction), req.Key)
 	switch {
 	case ctx.Err() != nil:
 		return nil, dial.AsError(ctx.Err())

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpactor/mcpactor/cluster/internal/lease"
 	"github.com/mcpactor/mcpactor/cluster/internal/node"
 	"github.com/mcpactor/mcpactor/internal/clusterapi"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -265,6 +266,9 @@ func (m *Member) CallBook() *clusterapi.CallBook { return m.supervisor.CallBook(
 
 // Servers returns the names of the servers of this member. All members should have the same.
 func (m *Member) Servers() []string { return m.supervisor.Servers() }
+
+// Server returns the configuration of a server, or nil if there is none with the name. Read-only.
+func (m *Member) Server(name string) *mcpbridge.Server { return m.supervisor.Server(name) }
 
 // System returns the actor system that the member was started in.
 func (m *Member) System() *actor.ActorSystem { return m.system }

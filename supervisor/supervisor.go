@@ -45,7 +45,7 @@ type Supervisor struct {
 	stop        sync.Once
 	done        chan struct{}   // closed when the actors have stopped
 	left        []messages.Left // written before done is closed
-	servers     atomic.Pointer[[]string]
+	servers     atomic.Pointer[configured]
 
 	capabilities *mcp.ClientCapabilities // of the configuration; read-only
 }
@@ -215,22 +215,40 @@ func (s *Supervisor) CallBook() *callbook.Book {
 	return s.book
 }
 
+// configured are the servers of the configuration.
+type configured struct {
+	names   []string
+	servers []mcpbridge.Server
+}
+
 // Servers returns the names of the servers that are configured, in their order. A [Supervisor.Reload]
 // changes them. Read-only: the next call returns the same slice until then.
 func (s *Supervisor) Servers() []string {
 	if !s.started() {
 		return nil
 	}
-	return *s.servers.Load()
+	return s.servers.Load().names
 }
 
-// noteServers keeps the names for Servers.
+// Server returns the configuration of a server, or nil if there is none with the name. Read-only.
+func (s *Supervisor) Server(name string) *mcpbridge.Server {
+	if !s.started() {
+		return nil
+	}
+	now := s.servers.Load()
+	if i := slices.Index(now.names, name); i >= 0 {
+		return &now.servers[i]
+	}
+	return nil
+}
+
+// noteServers keeps the configuration for Servers and Server.
 func (s *Supervisor) noteServers(servers []mcpbridge.Server) {
 	names := make([]string, len(servers))
 	for i, srv := range servers {
 		names[i] = srv.Name
 	}
-	s.servers.Store(&names)
+	s.servers.Store(&configured{names, servers})
 }
 
 // Reload replaces the list of servers. The sessions of servers that were removed or

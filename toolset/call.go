@@ -20,7 +20,11 @@ import (
 //
 // The toolset itself answers calls of [FindTool] and [ReadTool].
 func (t *Toolset) Call(ctx context.Context, name string, arguments any) (*messages.ToolResult, error) {
-	return t.use(ctx, messages.Header{}, name, arguments)
+	var h messages.Header
+	if ctx != nil {
+		h.ID, _ = ctx.Value(caller.IDKey{}).(string)
+	}
+	return t.use(ctx, h, name, arguments)
 }
 
 // use is [Toolset.Call] with a header for the message.

@@ -91,6 +91,11 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 			tools, leftOut = made.read(l.filter)
 		}
 	}
+	defer func() {
+		if changed {
+			t.feed.tell(t)
+		}
+	}()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	over := op.Fresh && errors.Is(err, messages.CodeDeadline) // as before, the server is down

@@ -153,6 +153,7 @@ func (t *Toolset) Close() {
 	}
 	t.cancel()
 	t.unsubscribe()
+	t.feed.unwatch(t)
 	t.mu.Lock()
 	for _, l := range t.lists {
 		t.feed.remove(l)

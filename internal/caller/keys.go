@@ -24,6 +24,12 @@ type DurableKey struct{}
 // PrivateKey says that the value belongs to one operation.
 func (DurableKey) PrivateKey() {}
 
+// IDKey is the key of the id, a string, of the operation of a call.
+type IDKey struct{}
+
+// PrivateKey says that the value belongs to one operation.
+func (IDKey) PrivateKey() {}
+
 // RequestIDKey is the key of a func(id string) that is called with the id of each JSON-RPC request
 // of an operation when it is sent.
 type RequestIDKey struct{}

@@ -26,23 +26,24 @@ const module = "github.com/mcpactor/mcpactor/"
 // circles is how many files of a package need each other in a circle: each uses what the others define, directly or through
 // further files. All other packages of these rooms have none. A number may only become smaller.
 var circles = map[string]int{
-	"actors/internal/admission": 2,
-	"actors/internal/catalogue": 3,
-	"actors/registry":           13,
-	"cluster":                   6,
-	"cluster/internal/mesh":     4,
-	"cluster/internal/node":     24,
-	"cluster/internal/quorum":   3,
-	"cluster/internal/wire":     3,
-	"internal/gateway":          14,
-	"toolset":                   17,
+	"actors/internal/admission":  2,
+	"actors/internal/catalogue":  3,
+	"actors/registry":            13,
+	"cluster":                    6,
+	"cluster/internal/mesh":      4,
+	"cluster/internal/node":      24,
+	"cluster/internal/quorum":    3,
+	"cluster/internal/wire":      3,
+	"gateway":                    14,
+	"gateway/internal/mcpserver": 2,
+	"toolset":                    17,
 }
 
 // The files of a package need each other one way: if a file uses what another one defines, directly or through further files,
 // the other one uses nothing of the first.
 func TestFilesNeedEachOtherOneWay(t *testing.T) {
 	found := map[string]int{}
-	for _, pkg := range slices.Concat(list(t, "..", "./mcpbridge/...", "./actors/...", "./toolset/...", "./internal/gateway/..."), list(t, "../cluster", "./...")) {
+	for _, pkg := range slices.Concat(list(t, "..", "./mcpbridge/...", "./actors/...", "./toolset/...", "./gateway/..."), list(t, "../cluster", "./...")) {
 		if pkg.Standard || pkg.DepOnly {
 			continue
 		}
@@ -69,7 +70,6 @@ var imports = []struct{ of, may string }{
 	// What several rooms share, and what needs nothing of them.
 	{"internal/caller internal/dispatch internal/door internal/freeport internal/guard internal/limits internal/loopback internal/nearest internal/schedule", ""},
 	{"internal/exact internal/schemas internal/visible internal/wellformed", ""},
-	{"internal/mcpserver", "internal/loopback"},
 	{"internal/oauthresource", "internal/loopback internal/visible"},
 	{"internal/relay", "internal/dispatch"},
 
@@ -82,10 +82,11 @@ var imports = []struct{ of, may string }{
 
 	// The bridge knows nothing of actors, and its contract nothing of the rooms below it.
 	{"internal/identity", "internal/guard"},
+	{"internal/introduction", "messages internal/identity"},
 	{"mcpbridge/internal/challenge mcpbridge/internal/header", ""},
 	{"mcpbridge/internal/rpc", "internal/wellformed"},
 	{"mcpbridge", "messages internal/guard internal/identity internal/limits internal/loopback internal/oauthresource internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/rpc"},
-	{"internal/listclass", "mcpbridge messages internal/guard internal/identity"},
+	{"internal/listclass", "mcpbridge messages internal/guard internal/identity internal/introduction"},
 	{"internal/dial", "mcpbridge messages"},
 	{"mcpbridge/internal/redact", "mcpbridge internal/guard internal/visible"},
 	{"mcpbridge/internal/stderr", "messages internal/guard internal/relay"},
@@ -100,7 +101,7 @@ var imports = []struct{ of, may string }{
 	{"mcpbridge/internal/sse", "mcpbridge mcpbridge/internal/outbound mcpbridge/internal/rpc mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/streamable", "mcpbridge internal/dial internal/tasks mcpbridge/internal/outbound mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/bridgetest", "mcpbridge/internal/rpc"},
-	{"mcpbridge/internal/bridge", "mcpbridge messages internal/dial internal/guard internal/identity internal/recordkey internal/results internal/schemas internal/tasks mcpbridge/internal/doubt mcpbridge/internal/memory mcpbridge/internal/redact " +
+	{"mcpbridge/internal/bridge", "mcpbridge messages internal/dial internal/guard internal/identity internal/introduction internal/recordkey internal/results internal/schemas internal/tasks mcpbridge/internal/doubt mcpbridge/internal/memory mcpbridge/internal/redact " +
 		"mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/stderr mcpbridge/internal/stdio mcpbridge/internal/streamable mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/dialer", "mcpbridge internal/dial mcpbridge/internal/bridge"},
 
@@ -139,7 +140,7 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/interception", "actors messages internal/callbook internal/caller internal/protocol actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
 		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/ring actors/internal/table"},
 	{"actors/internal/member", "messages internal/protocol actors/internal/contract actors/internal/table"},
-	{"actors/internal/lists", "actors mcpbridge messages internal/identity internal/listclass actors/internal/catalogue actors/internal/contract actors/internal/interception actors/internal/jobs actors/internal/mailbox " +
+	{"actors/internal/lists", "actors mcpbridge messages internal/identity internal/introduction internal/listclass actors/internal/catalogue actors/internal/contract actors/internal/interception actors/internal/jobs actors/internal/mailbox " +
 		"actors/internal/member actors/internal/owners actors/internal/reports actors/internal/table"},
 	{"actors/internal/servers", "mcpbridge internal/limits actors/internal/admission actors/internal/contract actors/internal/table"},
 	{"actors/internal/sessions", "mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/cleanup actors/internal/closing actors/internal/contract " +
@@ -164,7 +165,9 @@ var imports = []struct{ of, may string }{
 	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/callbook internal/caller internal/exact internal/guard internal/limits internal/nearest internal/relay internal/schemas internal/tracecontext internal/visible"},
 	{"config", "mcpbridge messages supervisor toolset internal/loopback internal/nearest internal/wellformed"},
 
-	{"internal/gateway", "mcpbridge messages resume supervisor toolset internal/caller internal/identity internal/listclass internal/mcpserver internal/recordkey internal/results"},
+	{"internal/listfile", "mcpbridge messages internal/recordkey"},
+	{"gateway/internal/mcpserver", "internal/loopback"},
+	{"gateway", "mcpbridge messages resume supervisor toolset gateway/internal/mcpserver internal/caller internal/identity internal/introduction internal/listclass internal/listfile internal/recordkey internal/results internal/visible"},
 
 	// The rooms of the command mcpactor.
 	{"cmd/internal/cli", "supervisor supervisor/debug supervisor/health"},
@@ -176,7 +179,7 @@ var imports = []struct{ of, may string }{
 		"cmd/internal/cli cmd/mcpactor/internal/commands cmd/mcpactor/internal/inputs"},
 
 	// Other programs, and what tests them.
-	{"tests/... cmd/... docs/...", "actors config mcpbridge mcpbridge/dialer messages supervisor/... toolset/... resume/... " +
+	{"tests/... cmd/... docs/...", "actors config gateway mcpbridge mcpbridge/dialer messages supervisor/... toolset/... resume/... " +
 		"internal/... tests/... cmd/... docs/..."},
 	{"internal", ""},
 }

@@ -179,7 +179,8 @@ type Server struct {
 	// HTTPClient, or keys with handlers, subscribers or roots of their own; or if they do not, because a call, such as a login,
 	// changes what a session lists: then return the scope. The function must be fast, must return the same for the
 	// same key, and is called from several goroutines at once. With "", the key shares nothing. Defaults to nil:
-	// keys whose sessions are opened in the same way are one class.
+	// keys whose sessions are opened in the same way are one class. Whatever the function returns, scopes with
+	// different capabilities or introductions, see [messages.Bind], share nothing.
 	ListClass func(messages.Key) string
 
 	// PerKeyID identifies what PerKey does. Functions cannot be compared: when the servers
@@ -198,6 +199,9 @@ type PassOn struct {
 	// Verbatim adds what the server has sent to questions, to notifications of MCP and to [messages.Listing], see
 	// [messages.AsSent]. The SDK then checks no form and no answer to it.
 	Verbatim bool
+	// Introduced says that PerKey heeds the [messages.Introduction] of a scope. Package gateway sets it, and refuses servers without it.
+	// Defaults to false.
+	Introduced bool
 }
 
 // Same reports whether two configurations are the same, apart from Limits, which change

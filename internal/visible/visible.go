@@ -138,3 +138,13 @@ func Escape(text string) string {
 func escaped(r rune) bool {
 	return unicode.IsControl(r) || unicode.In(r, unicode.Zl, unicode.Zp) || hidden(r)
 }
+
+// Name returns a text as a name, in which all but letters, digits, dots and dashes is replaced by dashes.
+func Name(name string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r == '.' || r == '-' || r == '_' {
+			return r
+		}
+		return '-'
+	}, name[:min(len(name), 64)]), "-")
+}

@@ -18,18 +18,15 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/asynkron/protoactor-go/actor"
 	"golang.org/x/term"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/inputs"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
-	"github.com/mcpactor/mcpactor/config"
-	"github.com/mcpactor/mcpactor/internal/gateway"
+	"github.com/mcpactor/mcpactor/gateway"
 	"github.com/mcpactor/mcpactor/internal/loopback"
-	"github.com/mcpactor/mcpactor/internal/mcpserver"
+	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/mcpbridge"
-	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
@@ -57,42 +54,42 @@ func (*Serve) Help() string {
 
 // Run serves until the client has gone, or a signal comes.
 func (cmd *Serve) Run(p *cli.Program) error {
-	cfg, err := cmd.config(p)
+	plan, err := cmd.plan(p)
 	if err != nil {
 		return err
 	}
-	cfg.Supervisor.Logger = cli.NewLogger(p.Err, cmd.LogLevel)
-	closeStore, err := cmd.keep(p, &cfg)
+	plan.supervisor.Logger = cli.NewLogger(p.Err, cmd.LogLevel)
+	closeStore, err := cmd.keep(p, plan)
 	if err != nil {
 		return err
 	}
-	return errors.Join(cmd.serve(p, cfg), closeStore())
+	return errors.Join(cmd.serve(p, plan), closeStore())
 }
 
-// serve serves cfg until the client has gone, or a signal comes.
-func (cmd *Serve) serve(p *cli.Program, cfg gateway.Config) error {
+// serve serves until the client has gone, or a signal comes.
+func (cmd *Serve) serve(p *cli.Program, plan *plan) error {
 	signal.Ignore(syscall.SIGPIPE) // the end of the client must not end the process before the sessions
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	g, err := gateway.Start(actor.NewActorSystem(supervisor.WithSystemLogger(cfg.Supervisor.Logger)), cfg)
+	r, err := plan.start()
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
 	if cmd.Listen != "" {
-		return errors.Join(cmd.listen(ctx, p, g), g.Stop())
+		return errors.Join(cmd.listen(ctx, p, r), r.stop())
 	}
 	if in, is := p.In.(*os.File); is && term.IsTerminal(int(in.Fd())) {
 		p.Errorf("a client has to start this: write it into the file of the client (see mcpactor serve --help). ^C ends it here")
 	}
-	mcpserver.ServeStdio(ctx, p.In, p.Out, g.Accept)
-	return g.Stop()
+	r.gateway.ServeStdio(ctx, p.In, p.Out)
+	return r.stop()
 }
 
 // listen serves clients over HTTP until ctx ends.
-func (cmd *Serve) listen(ctx context.Context, p *cli.Program, g *gateway.Gateway) error {
-	e := &mcpserver.HTTP{Token: cmd.Token, Accept: g.Accept, Return: g.Return}
-	web, err := cli.Serve(cmd.Listen, g.Supervisor(), g.Supervisor(), false, func(pages http.Handler) http.Handler {
+func (cmd *Serve) listen(ctx context.Context, p *cli.Program, r *running) error {
+	e := r.gateway.HTTP(cmd.Token)
+	web, err := cli.Serve(cmd.Listen, r.supervisor, r.supervisor, false, func(pages http.Handler) http.Handler {
 		mux := http.NewServeMux()
 		mux.Handle(endpointPath, e)
 		mux.Handle("/", e.Guard(pages))
@@ -108,59 +105,63 @@ func (cmd *Serve) listen(ctx context.Context, p *cli.Program, g *gateway.Gateway
 	return nil
 }
 
-// config returns what is served.
-func (cmd *Serve) config(p *cli.Program) (cfg gateway.Config, err error) {
+// plan returns what is served.
+func (cmd *Serve) plan(p *cli.Program) (*plan, error) {
 	if len(cmd.Server) > 0 && cmd.Server[0] == "--" { // kong passes it through
 		cmd.Server = cmd.Server[1:]
 	}
+	plan := new(plan)
 	switch {
 	case len(cmd.Server) > 0 && strings.HasPrefix(cmd.Server[0], "-"): // likewise
-		return cfg, cli.Usagef("unknown flag %s", cmd.Server[0])
+		return nil, cli.Usagef("unknown flag %s", cmd.Server[0])
 	case cmd.Listen != "" && !isLocal(cmd.Listen):
-		return cfg, cli.Usagef("--listen: %q is not on this machine: use 127.0.0.1:PORT", cmd.Listen)
+		return nil, cli.Usagef("--listen: %q is not on this machine: use 127.0.0.1:PORT", cmd.Listen)
 	case cmd.Wait < 0:
-		return cfg, cli.Usagef("--wait: must not be negative")
+		return nil, cli.Usagef("--wait: must not be negative")
 	case cmd.Config == "" && len(cmd.Server) == 0:
-		return cfg, cli.Usagef("give a URL, or a command after --, or --config FILE")
+		return nil, cli.Usagef("give a URL, or a command after --, or --config FILE")
 	case cmd.Config != "" && len(cmd.Server) > 0:
-		return cfg, cli.Usagef("give a server or --config, not both")
+		return nil, cli.Usagef("give a server or --config, not both")
 	case cmd.Config != "" && len(cmd.Header) > 0:
-		return cfg, cli.Usagef("--header: is for a server at a URL: write headers into the file")
+		return nil, cli.Usagef("--header: is for a server at a URL: write headers into the file")
 	case cmd.Config != "":
 		file, err := inputs.Load(cmd.Config, cmd.Inputs, p)
 		if err != nil {
-			return cfg, err
+			return nil, err
 		}
 		if own := startsItself(file.Supervisor.Servers, cmd.Config); own != "" {
-			return cfg, cli.Usagef("--config: %s: server %q is mcpactor serve with this file, and would start itself without end: write it into another file", cmd.Config, own)
+			return nil, cli.Usagef("--config: %s: server %q is mcpactor serve with this file, and would start itself without end: write it into another file", cmd.Config, own)
 		}
 		if file.Store != "" {
 			p.Errorf("--config: %s: its store is not used: mcpactor serve has one of its own", cmd.Config)
 		}
-		cfg = fromFile(file)
+		plan.supervisor = file.Supervisor
+		plan.supervisor.LeaveOpen, plan.supervisor.Store = false, nil // its store is for other programs
+		plan.gateway = gateway.Config{Servers: file.Tools, LeftOut: inputs.LeftOut(file, ""), Prefixed: true}
 	default:
 		srv, err := cmd.server()
 		if err != nil {
-			return cfg, err
+			return nil, err
 		}
-		cfg = gateway.Config{Supervisor: supervisor.Config{Servers: []mcpbridge.Server{srv}}, Tools: []toolset.Filter{{Name: srv.Name}}}
-		cfg.Attach = func(servers []mcpbridge.Server, loggedIn func()) {
+		plan.supervisor.Servers = []mcpbridge.Server{srv}
+		plan.gateway.Servers = []toolset.Filter{{Name: srv.Name}}
+		plan.attach = func(servers []mcpbridge.Server, loggedIn func()) {
 			logins := login.Logins{Options: func(string) login.Options {
 				return login.Options{Asking: login.Once, Err: p.Err, Timeout: loginPatience, Done: loggedIn, Remedy: loginRemedy}
 			}}
 			logins.Attach(servers)
 		}
 	}
-	cfg.Wait, cfg.Quiet = cmd.Wait, cmd.Quiet
-	cfg.Lingers = cmd.Listen != ""
+	plan.gateway.Wait, plan.gateway.Quiet = cmd.Wait, cmd.Quiet
+	plan.gateway.Lingers = cmd.Listen != ""
 	for _, name := range cmd.Share {
-		i := slices.IndexFunc(cfg.Tools, func(t toolset.Filter) bool { return t.Name == name })
+		i := slices.IndexFunc(plan.gateway.Servers, func(t toolset.Filter) bool { return t.Name == name })
 		if i < 0 {
-			return cfg, cli.Usagef("--share: there is no server %q", name)
+			return nil, cli.Usagef("--share: there is no server %q", name)
 		}
-		cfg.Tools[i].Scope = shared
+		plan.gateway.Servers[i].Scope = shared
 	}
-	return cfg, nil
+	return plan, nil
 }
 
 const (
@@ -179,13 +180,6 @@ const shared = "shared"
 func isLocal(address string) bool {
 	host, _, err := net.SplitHostPort(address)
 	return err == nil && loopback.Is(host)
-}
-
-// fromFile returns the servers of a configuration file. Its store is for other programs.
-func fromFile(file *config.File) gateway.Config {
-	cfg := gateway.Config{Supervisor: file.Supervisor, Tools: file.Tools, LeftOut: inputs.LeftOut(file, ""), Prefixed: true}
-	cfg.Supervisor.LeaveOpen, cfg.Supervisor.Store = false, nil
-	return cfg
 }
 
 // startsItself returns the name of a server that is this program with the file that has the server, or "".
@@ -228,7 +222,7 @@ func (cmd *Serve) server() (mcpbridge.Server, error) {
 	if err != nil || u.Host == "" {
 		return mcpbridge.Server{}, cli.Usagef("the URL is malformed")
 	}
-	srv := mcpbridge.Server{Name: gateway.Plain(u.Hostname()), URL: first, Headers: map[string]string{}}
+	srv := mcpbridge.Server{Name: visible.Name(u.Hostname()), URL: first, Headers: map[string]string{}}
 	for name, value := range cmd.Header {
 		if srv.Headers[name], err = expand(value); err != nil {
 			return srv, cli.Usagef("--header: %s: %w", name, err)
@@ -282,7 +276,7 @@ func nameOf(command []string) string {
 	if before, _, versioned := strings.Cut(name, "@"); versioned && before != "" {
 		name = before
 	}
-	if name = gateway.Plain(name); name == "" {
+	if name = visible.Name(name); name == "" {
 		return "server"
 	}
 	return name

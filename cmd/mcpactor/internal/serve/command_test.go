@@ -11,37 +11,36 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
-	"github.com/mcpactor/mcpactor/internal/gateway"
 )
 
 // parsed returns what a command line serves.
-func parsed(t *testing.T, args ...string) (cfg gateway.Config, err error) {
+func parsed(t *testing.T, args ...string) (planned *plan, err error) {
 	var program struct {
 		Serve probe `cmd:""`
 	}
-	program.Serve.seen = func(c gateway.Config, e error) { cfg, err = c, e }
+	program.Serve.seen = func(c *plan, e error) { planned, err = c, e }
 	var log bytes.Buffer
 	p := &cli.Program{Name: "mcpactor", In: &bytes.Buffer{}, Out: &log, Err: &log}
 	require.Equal(t, cli.ExitOK, p.Run(&program, append([]string{"serve"}, args...)), log.String())
-	return cfg, err
+	return planned, err
 }
 
 // probe is the command, which serves nothing.
 type probe struct {
 	Serve `embed:""`
-	seen  func(gateway.Config, error)
+	seen  func(*plan, error)
 }
 
 func (p *probe) Run(program *cli.Program) error {
-	p.seen(p.config(program))
+	p.seen(p.plan(program))
 	return nil
 }
 
 func TestCommandLineNamesWhatIsServed(t *testing.T) {
 	cfg, err := parsed(t, "--no-cache", "--", "npx", "-y", "@modelcontextprotocol/server-memory@2", "--flag")
 	require.NoError(t, err)
-	require.False(t, cfg.Prefixed)
-	srv := cfg.Supervisor.Servers[0]
+	require.False(t, cfg.gateway.Prefixed)
+	srv := cfg.supervisor.Servers[0]
 	require.Equal(t, "server-memory", srv.Name)
 	require.Equal(t, "npx", srv.Command)
 	require.Equal(t, []string{"-y", "@modelcontextprotocol/server-memory@2", "--flag"}, srv.Args)
@@ -57,17 +56,17 @@ func TestCommandLineNamesWhatIsServed(t *testing.T) {
 	t.Setenv("SERVE_TEST_TOKEN", "hush")
 	cfg, err = parsed(t, "--header", "Authorization=Bearer ${SERVE_TEST_TOKEN}", "https://example.com/mcp")
 	require.NoError(t, err)
-	require.Equal(t, "example.com", cfg.Supervisor.Servers[0].Name)
-	require.Equal(t, map[string]string{"Authorization": "Bearer hush"}, cfg.Supervisor.Servers[0].Headers)
+	require.Equal(t, "example.com", cfg.supervisor.Servers[0].Name)
+	require.Equal(t, map[string]string{"Authorization": "Bearer hush"}, cfg.supervisor.Servers[0].Headers)
 
 	file := filepath.Join(t.TempDir(), "mcp.json")
 	require.NoError(t, os.WriteFile(file, []byte(`{"mcpServers": {"one": {"command": "a"}, "two": {"command": "b"}, "off": {"command": "c", "disabled": true}}}`), 0o600))
 	cfg, err = parsed(t, "--config", file, "--share", "two")
 	require.NoError(t, err)
-	require.True(t, cfg.Prefixed)
-	require.Len(t, cfg.Tools, 2)
-	require.Empty(t, cfg.Tools[0].Scope)
-	require.Equal(t, shared, cfg.Tools[1].Scope)
+	require.True(t, cfg.gateway.Prefixed)
+	require.Len(t, cfg.gateway.Servers, 2)
+	require.Empty(t, cfg.gateway.Servers[0].Scope)
+	require.Equal(t, shared, cfg.gateway.Servers[1].Scope)
 
 	itself := filepath.Join(t.TempDir(), "itself.json")
 	require.NoError(t, os.WriteFile(itself, fmt.Appendf(nil, `{"mcpServers": {"all": {"command": "mcpactor", "args": ["serve", "--config", %q]}, "one": {"command": "a"}}}`, itself), 0o600))

@@ -7,13 +7,15 @@ import (
 	"strings"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
-	"github.com/mcpactor/mcpactor/internal/gateway"
+	"github.com/mcpactor/mcpactor/gateway"
+	"github.com/mcpactor/mcpactor/internal/listfile"
+	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/resume"
 )
 
 // keep sets what is kept between runs, in the cache folder of the user: lists, and for clients over HTTP, at each address apart, the
 // clients and their sessions. The caller closes it after the gateway.
-func (cmd *Serve) keep(p *cli.Program, cfg *gateway.Config) (closeStore func() error, err error) {
+func (cmd *Serve) keep(p *cli.Program, plan *plan) (closeStore func() error, err error) {
 	nothing := func() error { return nil }
 	if cmd.NoCache {
 		return nothing, nil
@@ -28,12 +30,12 @@ func (cmd *Serve) keep(p *cli.Program, cfg *gateway.Config) (closeStore func() e
 	}
 	lists := filepath.Join(cache, "mcpactor", "lists")
 	os.Chmod(lists, 0o700) //nolint:errcheck // it may not be there yet
-	cfg.Lists = &gateway.ListStore{Folder: lists}
-	cfg.Sessions = &resume.Memory{} // they end with the client, and so with the process
+	plan.gateway.Lists = &listfile.Store{Folder: lists}
+	plan.sessions = &resume.Memory{} // they end with the client, and so with the process
 	if cmd.Listen == "" || strings.HasSuffix(cmd.Listen, ":0") {
 		return nothing, nil
 	}
-	folder := filepath.Join(cache, "mcpactor", "listen", gateway.Plain(cmd.Listen))
+	folder := filepath.Join(cache, "mcpactor", "listen", visible.Name(cmd.Listen))
 	if err := errors.Join(os.MkdirAll(folder, 0o700), os.Chmod(folder, 0o700)); err != nil { // it may be there, for all to read
 		p.Errorf(warning, err)
 		return nothing, nil
@@ -46,6 +48,6 @@ func (cmd *Serve) keep(p *cli.Program, cfg *gateway.Config) (closeStore func() e
 		p.Errorf(warning, err)
 		return nothing, nil
 	}
-	cfg.Sessions, cfg.Clients = sessions, &gateway.ClientStore{Folder: filepath.Join(folder, "clients")}
+	plan.sessions, plan.gateway.Clients = sessions, &gateway.ClientStore{Folder: filepath.Join(folder, "clients")}
 	return sessions.Close, nil
 }

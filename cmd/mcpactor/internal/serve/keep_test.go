@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
-	"github.com/mcpactor/mcpactor/internal/gateway"
 	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
@@ -31,14 +30,14 @@ func TestFoldersOfWhatIsKeptArePrivate(t *testing.T) {
 					require.NoError(t, os.MkdirAll(folder, before))
 				}
 			}
-			var cfg gateway.Config
+			var plan plan
 			var said bytes.Buffer
-			end, err := (&Serve{Listen: "127.0.0.1:4321"}).keep(&cli.Program{Err: &said}, &cfg)
+			end, err := (&Serve{Listen: "127.0.0.1:4321"}).keep(&cli.Program{Err: &said}, &plan)
 			require.NoError(t, err)
 			defer end()
 			require.Empty(t, said.String())
-			require.NotNil(t, cfg.Clients)
-			require.NoError(t, cfg.Lists.Save(t.Context(), recordkey.List("s", "c"), &mcpbridge.Record{List: []byte("{}")}))
+			require.NotNil(t, plan.gateway.Clients)
+			require.NoError(t, plan.gateway.Lists.Save(t.Context(), recordkey.List("s", "c"), &mcpbridge.Record{List: []byte("{}")}))
 			for _, folder := range folders {
 				info, err := os.Stat(folder)
 				require.NoError(t, err)

@@ -6,6 +6,8 @@
 // check that fails and is not in there fails the test, and so does one that is in
 // there and passes.
 //
+// The client of the SDK plays the scenarios that are not about authorization, too: over the transports of a gateway.
+//
 // It also runs the suites for servers on mcpactor serve, in front of the server of the SDK
 // for Go that is made for them, and compares the outcome with that of this server itself.
 //

@@ -37,37 +37,48 @@ var stamped = regexp.MustCompile(`-\d{4}-\d\d-\d\dT[\d-]+Z$`)
 func TestConformance(t *testing.T) {
 	all, err := expectations()
 	require.NoError(t, err)
-	client := filepath.Join(t.TempDir(), "client")
-	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
-	defer cancel()
-	said, err := exec.CommandContext(ctx, "go", "build", "-o", client, "./client").CombinedOutput()
-	require.NoError(t, err, "%s", said)
+	folder := buildClient(t)
 	for _, e := range all {
 		t.Run(e.Release+"/"+e.Suite, func(t *testing.T) {
-			outcomes, said := run(t, client, e.Release, "--suite", e.Suite)
+			outcomes, said := run(t, folder, "./client", e.Release, "--suite", e.Suite)
 			for i, o := range outcomes {
 				if o.scenario == timed && !o.good() {
 					t.Log(timed, "runs again, alone")
-					again, more := run(t, client, e.Release, "--scenario", timed)
+					again, more := run(t, folder, "./client", e.Release, "--scenario", timed)
 					require.Len(t, again, 1, "%s", more)
 					outcomes[i], said = again[0], append(said, more...)
 				}
 			}
-			wrong := e.compare(outcomes)
-			for _, w := range wrong {
-				t.Error(w)
-			}
-			if len(wrong) > 0 {
-				t.Logf("the suite said:\n%s", said)
-			}
+			e.check(t, outcomes, said)
 		})
 	}
 }
 
-// run runs a suite for clients, or one scenario.
-func run(t *testing.T, client, release, kind, name string) (outcomes []outcome, said []byte) {
-	// The suite passes the command to a shell.
-	return runSuite(t, filepath.Dir(client), release, []string{"client", "--command", "./" + filepath.Base(client), kind, name})
+// check fails the test if outcomes differ from the expectation, and shows what the suite said.
+func (e *expectation) check(t *testing.T, outcomes []outcome, said []byte) {
+	t.Helper()
+	wrong := e.compare(outcomes)
+	for _, w := range wrong {
+		t.Error(w)
+	}
+	if len(wrong) > 0 {
+		t.Logf("the suite said:\n%s", said)
+	}
+}
+
+// buildClient builds the client, and returns the folder in which it is.
+func buildClient(t *testing.T) (folder string) {
+	folder = t.TempDir()
+	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
+	defer cancel()
+	said, err := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(folder, "client"), "./client").CombinedOutput()
+	require.NoError(t, err, "%s", said)
+	return folder
+}
+
+// run runs a suite for clients, or one scenario. The suite passes the command to a shell, in the folder.
+func run(t *testing.T, folder, command, release, kind, name string) (outcomes []outcome, said []byte) {
+	return runSuite(t, folder, release, []string{"client", "--command", command, kind, name})
 }
 
 // runSuite runs scenarios of a release. It returns the outcome of each scenario, and the output.

@@ -2,6 +2,9 @@
 // agent does what the scenario is about: it sends commands to a supervisor, of which
 // the suite's server is the only server.
 //
+// With the argument "server" or "tools", the client of the SDK does it instead, over that
+// transport of a gateway.
+//
 // The server's URL is the last argument. The suite says in the environment which
 // scenario it is, and what there is to know about it, as JSON.
 package main
@@ -18,6 +21,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 
+	"github.com/mcpactor/mcpactor/gateway"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -51,11 +55,15 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	return play(os.Args[len(os.Args)-1], s)
+	way := ""
+	if len(os.Args) > 2 {
+		way = os.Args[1]
+	}
+	return play(os.Args[len(os.Args)-1], way, s)
 }
 
-// play plays a scenario on the server at url.
-func play(url string, s scenario) (err error) {
+// play plays a scenario on the server at url: an agent does, or the client of the SDK over a transport of a gateway, if way names one.
+func play(url, way string, s scenario) (err error) {
 	srv := mcpbridge.Server{Name: server, URL: url}
 	if s.login != nil {
 		handler, err := s.login()
@@ -65,16 +73,18 @@ func play(url string, s scenario) (err error) {
 		srv.Auth = mcpbridge.OAuth(handler)
 	}
 	system := actor.NewActorSystem()
-	sup, err := supervisor.Start(system, supervisor.Config{
-		Servers: []mcpbridge.Server{srv},
-		Handler: system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &user{s.form} })),
-		Capabilities: &mcp.ClientCapabilities{
+	cfg := supervisor.Config{Servers: []mcpbridge.Server{srv}, Logger: zerolog.New(os.Stderr).Level(zerolog.InfoLevel)}
+	if way != "" {
+		cfg.Servers = gateway.Prepare(cfg.Servers...)
+	} else {
+		cfg.Handler = system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &user{s.form} }))
+		cfg.Capabilities = &mcp.ClientCapabilities{
 			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}},
 			Sampling:    &mcp.SamplingCapabilities{},
 			RootsV2:     &mcp.RootCapabilities{},
-		},
-		Logger: zerolog.New(os.Stderr).Level(zerolog.InfoLevel),
-	})
+		}
+	}
+	sup, err := supervisor.Start(system, cfg)
 	if err != nil {
 		return err
 	}
@@ -84,6 +94,11 @@ func play(url string, s scenario) (err error) {
 		err = errors.Join(err, sup.Stop(ctx))
 	}()
 
+	ctx, cancel := context.WithTimeoutCause(context.Background(), playTimeout, errors.New("the scenario has not come to its end in time"))
+	defer cancel()
+	if way != "" {
+		return connected(ctx, sup, way, s)
+	}
 	done := make(chan error, 1)
 	system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor {
 		return &agent{sessions: sup.PID(), scenario: s, done: done}
@@ -91,7 +106,7 @@ func play(url string, s scenario) (err error) {
 	select {
 	case err := <-done:
 		return err
-	case <-time.After(playTimeout):
-		return errors.New("the scenario has not come to its end in time")
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }

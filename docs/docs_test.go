@@ -64,7 +64,7 @@ func TestEveryGoBlockIsPartOfAnExample(t *testing.T) {
 
 func TestPagesWithCodeHaveIt(t *testing.T) {
 	for _, page := range []string{
-		"../README.md", "agents.md", "cluster.md", "commands.md", "configuration.md", "operating.md", "security.md", "testing.md", "tools.md",
+		"../README.md", "agents.md", "cluster.md", "commands.md", "configuration.md", "frameworks.md", "operating.md", "security.md", "testing.md", "tools.md",
 	} {
 		require.Contains(t, read(t, page), "```go\n", page)
 	}

@@ -1,4 +1,5 @@
-// Package fantasy presents a toolset to agents of Charm's fantasy.
+// Package fantasy presents the tools of a session of the SDK to agents of Charm's fantasy. Of several images of a result, the model gets
+// the last one.
 package fantasy
 
 import (
@@ -8,56 +9,42 @@ import (
 	"charm.land/fantasy"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpactor/mcpactor/toolset"
+	"github.com/mcpactor/mcpactor/gateway"
 )
 
-// Tools returns the current tools, for fantasy.WithTools.
-func Tools(ctx context.Context, from *toolset.Toolset) ([]fantasy.AgentTool, error) {
-	set, err := from.Tools(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var all []fantasy.AgentTool
-	for _, t := range set.Tools {
-		all = append(all, &one{from: from, tool: t})
-	}
-	return all, nil
+type tool struct {
+	fantasy.AgentTool
+	info fantasy.ToolInfo
 }
 
-// one is a tool.
-type one struct {
-	from    *toolset.Toolset
-	tool    *toolset.Tool
-	options fantasy.ProviderOptions
-}
+func (t tool) Info() fantasy.ToolInfo { return t.info }
 
-// Info returns the definition.
-func (o *one) Info() fantasy.ToolInfo {
-	var schema struct {
-		Properties map[string]any `json:"properties"`
-		Required   []string       `json:"required"`
-	}
-	_ = json.Unmarshal(o.tool.Parameters(), &schema) // the parameters are always a schema
-	return fantasy.ToolInfo{Name: o.tool.Name, Description: o.tool.Description, Parameters: schema.Properties, Required: append([]string{}, schema.Required...)}
-}
-
-// Run calls the tool. An image is passed on if the result has one.
-func (o *one) Run(ctx context.Context, call fantasy.ToolCall) (fantasy.ToolResponse, error) {
-	out := o.from.Outcome(o.from.Call(ctx, o.tool.Name, call.Input))
-	for _, part := range out.Parts {
-		if image, is := part.Content.(*mcp.ImageContent); is {
-			response := fantasy.NewImageResponse(image.Data, image.MIMEType)
-			response.Content = out.Text()
-			return response, nil
+// Tool returns a tool of a session, for fantasy.WithTools. Only the end of the agent's context ends its run. A call that
+// waits for an approval ends the turn: the metadata of its result is the [toolset.Pending]. Tell the model the result in the next turn.
+func Tool(session *mcp.ClientSession, t *mcp.Tool) fantasy.AgentTool {
+	run := func(ctx context.Context, _ map[string]any, call fantasy.ToolCall) (fantasy.ToolResponse, error) {
+		params := &mcp.CallToolParams{Name: t.Name, Arguments: json.RawMessage(call.Input)}
+		params.SetProgressToken(call.ID)
+		result, err := session.CallTool(ctx, params)
+		out := gateway.Outcome(result, err)
+		response := fantasy.ToolResponse{Type: "text", Content: out.Text(), IsError: out.IsError}
+		for _, part := range out.Parts {
+			if image, is := part.Content.(*mcp.ImageContent); is {
+				response.Type, response.Data, response.MediaType = "image", image.Data, image.MIMEType
+			}
 		}
+		if pending := gateway.PendingOf(result); pending != nil {
+			response = fantasy.WithResponseMetadata(response, pending)
+			response.StopTurn = true
+		}
+		return response, ctx.Err()
 	}
-	response := fantasy.NewTextResponse(out.Text())
-	response.IsError = out.IsError
-	return response, nil
+	var schema struct {
+		Properties map[string]any
+		Required   []string
+	}
+	text, _ := json.Marshal(t.InputSchema) // a schema that a session has listed
+	_ = json.Unmarshal(text, &schema)
+	info := fantasy.ToolInfo{Name: t.Name, Description: t.Description, Parameters: schema.Properties, Required: append([]string{}, schema.Required...)}
+	return tool{fantasy.NewAgentTool(t.Name, t.Description, run), info}
 }
-
-// ProviderOptions returns what SetProviderOptions has set.
-func (o *one) ProviderOptions() fantasy.ProviderOptions { return o.options }
-
-// SetProviderOptions sets options of a provider.
-func (o *one) SetProviderOptions(options fantasy.ProviderOptions) { o.options = options }

@@ -1,55 +1,42 @@
-// Package genkit presents a toolset to Firebase Genkit.
+// Package genkit presents the tools of a session of the SDK to Firebase Genkit. Progress is left out: Genkit does not tell a tool which
+// call it runs for. Genkit itself ends a run whose model gives arguments that are not as the schema says.
 package genkit
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
+	"encoding/base64"
 
 	"github.com/firebase/genkit/go/ai"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/mcpactor/mcpactor/toolset"
+	"github.com/mcpactor/mcpactor/gateway"
 )
 
-// Waiting is the metadata of an interrupt: a call that is pending. Whoever resumes the run gets its
-// result from [toolset.Toolset.Answer], and gives it to the tool's Respond.
-type Waiting struct {
-	ID     string `json:"id"`
-	Digest string `json:"digest"` // of what is shown to the person who answers
-}
-
-// Tools returns the current tools, for ai.WithTools, and the tool that reads long results.
-func Tools(ctx context.Context, from *toolset.Toolset) (all []ai.ToolRef, err error) {
-	set, err := from.Tools(ctx)
-	if err != nil {
-		return nil, err
-	}
-	tools := set.Tools
-	if len(tools) > 0 && !has(tools, toolset.ReadTool) {
-		tools = append([]*toolset.Tool{set.Tool(toolset.ReadTool)}, tools...)
-	}
-	for _, t := range tools {
-		var schema map[string]any
-		if err := json.Unmarshal(t.Parameters(), &schema); err != nil {
+// Tools returns the current tools, for ai.WithTools. Only the end of its context ends a run. A call that waits for an approval
+// interrupts it: give the answer to toolset.Toolset.Answer, and what the model is told of it, as the output of an ai.MultipartToolResponse,
+// to ai.NewResponseForToolRequest for ai.WithToolResponses.
+func Tools(ctx context.Context, session *mcp.ClientSession) (all []ai.ToolRef, err error) {
+	for t, err := range session.Tools(ctx, nil) {
+		if err != nil {
 			return nil, err
 		}
-		call := func(ctx *ai.ToolContext, input any) (string, error) {
-			result, err := from.Call(ctx, t.Name, input)
-			if pending, waits := errors.AsType[*toolset.Pending](err); waits {
-				return "", ai.InterruptWith(ctx, Waiting{pending.ID, pending.Digest})
+		schema, _ := t.InputSchema.(map[string]any)
+		call := func(ctx *ai.ToolContext, input any) (*ai.MultipartToolResponse, error) {
+			result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: t.Name, Arguments: input})
+			if pending := gateway.PendingOf(result); pending != nil {
+				return nil, ctx.Interrupt(&ai.InterruptOptions{Metadata: map[string]any{"id": pending.ID, "digest": pending.Digest}})
 			}
-			return from.Outcome(result, err).Text(), nil
+			out := gateway.Outcome(result, err)
+			response := &ai.MultipartToolResponse{Output: out.Text()}
+			for _, part := range out.Parts {
+				if image, is := part.Content.(*mcp.ImageContent); is {
+					data := "data:" + image.MIMEType + ";base64," + base64.StdEncoding.EncodeToString(image.Data)
+					response.Content = append(response.Content, ai.NewMediaPart(image.MIMEType, data))
+				}
+			}
+			return response, ctx.Err()
 		}
-		all = append(all, ai.NewTool(t.Name, t.Description, call, ai.WithInputSchema(schema)))
+		all = append(all, ai.NewMultipartTool(t.Name, t.Description, call, ai.WithInputSchema(schema)))
 	}
 	return all, nil
-}
-
-func has(tools []*toolset.Tool, name string) bool {
-	for _, t := range tools {
-		if t.Name == name {
-			return true
-		}
-	}
-	return false
 }

@@ -62,3 +62,5 @@ require (
 )
 
 tool golang.org/x/perf/cmd/benchstat
+
+ignore node_modules

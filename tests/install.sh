@@ -31,7 +31,7 @@ npm_ci() {
 	local installed=node_modules/.package-lock.json # npm writes this file last
 	[ ! -e "$installed" ] || [ "$installed" -ot package-lock.json ] || return 0
 	echo "installing $what ..." >&2
-	quietly timeout 300 npm ci --no-audit --no-fund --loglevel=error "$@" || fail "npm could not install $what"
+	quietly timeout 900 npm ci --no-audit --no-fund --loglevel=error "$@" || fail "npm could not install $what"
 }
 
 # apt_update updates the lists of packages, once in a script.

@@ -20,6 +20,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/mcpactor/mcpactor/tests/internal/typecheck"
 )
 
 const root = "github.com/mcpactor/mcpactor"
@@ -90,7 +92,11 @@ func (c *consumer) check() error {
 	if err := c.program("cluster", map[string]string{root: version, root + "/cluster": version}); err != nil {
 		return err
 	}
-	err = c.program("cluster", map[string]string{root: upgraded, root + "/cluster": version})
+	dir, err := c.write("cluster", map[string]string{root: upgraded, root + "/cluster": version})
+	if err != nil {
+		return err
+	}
+	_, err = typecheck.Module(dir, append(c.env, "CGO_ENABLED=0")) // compiling the root once more takes half a minute
 	if err == nil || !strings.Contains(err.Error(), "undefined: clusterapi.Revision1") {
 		return fmt.Errorf("the compiler does not notice that only one of the modules was upgraded: %w", err)
 	}
@@ -190,12 +196,11 @@ func hasPrefixOf(file string, folders []string) bool {
 	return false
 }
 
-// program builds and runs a program of testdata that requires modules. It prints how many
-// modules the program requires in the end.
-func (c *consumer) program(name string, modules map[string]string) error {
-	dir, err := os.MkdirTemp(c.dir, name+"-")
+// write copies a program of testdata to a folder, with a go.mod that requires modules.
+func (c *consumer) write(name string, modules map[string]string) (dir string, err error) {
+	dir, err = os.MkdirTemp(c.dir, name+"-")
 	if err != nil {
-		return err
+		return "", err
 	}
 	mod := "module example.com/" + name + "\n\ngo 1.26.0\n\n"
 	for module, version := range modules {
@@ -203,16 +208,26 @@ func (c *consumer) program(name string, modules map[string]string) error {
 	}
 	source, err := os.ReadFile(filepath.Join("tests", "consume", "testdata", name, "main.go"))
 	if err != nil {
-		return err
+		return "", err
 	}
 	sums, err := os.ReadFile("cluster/go.sum")
 	if err != nil {
-		return err
+		return "", err
 	}
 	for file, text := range map[string][]byte{"go.mod": []byte(mod), "go.sum": sums, "main.go": source} {
 		if err := os.WriteFile(filepath.Join(dir, file), text, 0o644); err != nil {
-			return err
+			return "", err
 		}
+	}
+	return dir, nil
+}
+
+// program builds and runs a program of testdata that requires modules. It prints how many
+// modules the program requires in the end.
+func (c *consumer) program(name string, modules map[string]string) error {
+	dir, err := c.write(name, modules)
+	if err != nil {
+		return err
 	}
 	for _, args := range [][]string{{"go", "build", "-o", "program", "."}, {"./program"}} {
 		cmd := exec.Command(args[0], args[1:]...)

@@ -125,32 +125,37 @@ func TestSubscriberOfAScopeGetsTheNotificationsOfItsServers(t *testing.T) {
 	})
 }
 
-// A session that is resumed by another process was told what its scope has declared to the first one. It lists for no
-// scope that declares something else.
+// A session that is resumed by another process was told what its scope has declared to the first one, and what its client
+// has said of itself. It lists for no scope that declares something else.
 func TestResumedSessionHasDeclaredWhatItsScopeDeclaredFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
-		server := faults.Local(faults.NewTools().Handler)
-		defer server.Close()
-		cfg := supervisor.Config{Store: &resume.Memory{}, LeaveOpen: true, Servers: []mcpbridge.Server{{
-			Name: "s", URL: server.URL() + "/mcp", HTTPClient: &http.Client{Transport: server}, ListClass: func(messages.Key) string { return "all" },
-		}}}
-		h := start(t, cfg)
-		owner := spawn(h, func(actor.Context) {})
-		h.send(&messages.Bind{Scope: "a", Owner: owner, Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}}}).reply()
-		h.send(call("a", "count")).ok()
-		h.stopAndVerify()
+	for _, bind := range []messages.Bind{
+		{Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}}},
+		{Introduction: introduced("2025-06-18", "ann")},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
+			server := faults.Local(faults.NewTools().Handler)
+			defer server.Close()
+			cfg := supervisor.Config{Store: &resume.Memory{}, LeaveOpen: true, Servers: []mcpbridge.Server{{
+				Name: "s", URL: server.URL() + "/mcp", HTTPClient: &http.Client{Transport: server}, ListClass: func(messages.Key) string { return "all" },
+			}}}
+			h := start(t, cfg)
+			bind.Scope, bind.Owner = "a", spawn(h, func(actor.Context) {})
+			h.send(&bind).reply()
+			h.send(call("a", "count")).ok()
+			h.stopAndVerify()
 
-		cfg.LeaveOpen = false
-		h = start(t, cfg)
-		shared := func(scope string) bool {
-			return h.send(&messages.ListTools{Header: messages.To("s", scope), Shared: true}).reply().(*messages.ToolList).Listing.Shared
-		}
-		h.send(call("a", "count")).ok()
-		require.Equal(t, uint64(1), h.session("a").Generation, "it was resumed")
-		require.False(t, shared("a"))
-		require.False(t, shared("b"))
-		require.True(t, shared("c"), "it is that of b")
-		h.stopAndVerify()
-	})
+			cfg.LeaveOpen = false
+			h = start(t, cfg)
+			shared := func(scope string) bool {
+				return h.send(&messages.ListTools{Header: messages.To("s", scope), Shared: true}).reply().(*messages.ToolList).Listing.Shared
+			}
+			h.send(call("a", "count")).ok()
+			require.Equal(t, uint64(1), h.session("a").Generation, "it was resumed")
+			require.False(t, shared("a"))
+			require.False(t, shared("b"))
+			require.True(t, shared("c"), "it is that of b")
+			h.stopAndVerify()
+		})
+	}
 }

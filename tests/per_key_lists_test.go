@@ -38,17 +38,21 @@ func accountOf(scope string) string {
 
 // Scopes come and go by the hundred, and the collector takes what they leave. Each sees its own list.
 func TestScopesWithServersOfTheirOwnSeeTheirOwnLists(t *testing.T) {
+	many := 1000
+	if testing.Short() {
+		many = 100
+	}
 	for name, test := range map[string]struct {
 		scopes int
 		start  func(t *testing.T) mcpbridge.Server
 		adapt  func(s *mcpbridge.Server, scope string) error
 	}{
 		"memory": {
-			1000, func(*testing.T) mcpbridge.Server { return mcpbridge.Server{InMemory: ownedServer("nobody")} },
+			many, func(*testing.T) mcpbridge.Server { return mcpbridge.Server{InMemory: ownedServer("nobody")} },
 			func(s *mcpbridge.Server, scope string) error { s.InMemory = ownedServer(accountOf(scope)); return nil },
 		},
 		"http": {
-			1000, func(t *testing.T) mcpbridge.Server {
+			many, func(t *testing.T) mcpbridge.Server {
 				of := sync.Map{} // one for each account, as a server with accounts would have
 				srv := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
 					account := r.Header.Get("X-Account")

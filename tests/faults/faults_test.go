@@ -336,3 +336,11 @@ func TestHookThatLooksOnKeepsTheErrorOfADial(t *testing.T) {
 	require.Nil(t, conn)
 	require.Equal(t, err, seen)
 }
+
+// seeds are how many seeds a test tries: all, or with -short some.
+func seeds(all, some uint64) uint64 {
+	if testing.Short() {
+		return some
+	}
+	return all
+}

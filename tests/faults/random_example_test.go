@@ -128,7 +128,7 @@ func collect(t *testing.T, seed uint64, careless bool) []string {
 
 // Each seed is a test of its own. To repeat one: go test -run TestCollectorsBuyEachBookOnce/17.
 func TestCollectorsBuyEachBookOnce(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range seeds(200, 20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				orders := collect(t, seed, false)

@@ -71,7 +71,7 @@ func askAll(t *testing.T, random faults.Random) (*asker, *faults.Script) {
 // sessions at once.
 func TestPromisesHoldUnderRandomFaults(t *testing.T) {
 	met := map[faults.Name]int{}
-	for seed := range uint64(50) {
+	for seed := range seeds(50, 10) {
 		synctest.Test(t, func(t *testing.T) {
 			agent, script := askAll(t, faults.Random{Seed: seed, Share: 0.3})
 			require.Empty(t, script.Overlaps())
@@ -107,7 +107,7 @@ func TestPromisesHoldUnderRandomFaults(t *testing.T) {
 		})
 	}
 	for _, name := range faults.Names() {
-		require.Positive(t, met[name], name)
+		require.True(t, met[name] > 0 || testing.Short(), name)
 	}
 }
 
@@ -136,8 +136,8 @@ func TestOneSeedChoosesTheSameFaults(t *testing.T) {
 
 // A run may send a call more often than another run. What it meets is the same up to there.
 func TestOneSeedChoosesTheSameFaultsWhateverTheOrderOfCalls(t *testing.T) {
-	sent := 0
-	for seed := range uint64(20) {
+	sent, tried := 0, seeds(20, 4)
+	for seed := range tried {
 		first, second := faultsOf(t, faults.Random{Seed: seed}), faultsOf(t, faults.Random{Seed: seed})
 		for id, met := range first {
 			for n := range min(len(met), len(second[id])) {
@@ -146,7 +146,7 @@ func TestOneSeedChoosesTheSameFaultsWhateverTheOrderOfCalls(t *testing.T) {
 			}
 		}
 	}
-	require.Greater(t, sent, 1000)
+	require.Greater(t, sent, 50*int(tried))
 }
 
 func TestRandomFaultsAreLimited(t *testing.T) {

@@ -33,6 +33,10 @@ type flood struct {
 
 // floods are requests, which have no end, and notifications.
 func floods() map[string]*flood {
+	many := 2000
+	if testing.Short() {
+		many = 200
+	}
 	const large = `{"jsonrpc":"2.0","id":%d,"method":"ping","params":{"_meta":{"x":"`
 	return map[string]*flood{
 		"pings":             {format: `{"jsonrpc":"2.0","id":%d,"method":"ping"}`},
@@ -41,11 +45,11 @@ func floods() map[string]*flood {
 		"unknown requests":  {format: `{"jsonrpc":"2.0","id":%d,"method":"x/unknown"}`},
 		"questions":         {format: `{"jsonrpc":"2.0","id":%d,"method":"elicitation/create","params":{"message":"?"}}`},
 		"roots":             {format: `{"jsonrpc":"2.0","id":%d,"method":"roots/list"}`},
-		"the same question": {format: `{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"?","_meta":{"x":%d}}}`, most: 2000},
-		"logs":              {format: `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%d}}`, most: 2000},
-		"changes":           {format: `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"x":%d}}}`, most: 2000},
-		"unknown messages":  {format: `{"jsonrpc":"2.0","method":"notifications/unknown","params":{"x":%d}}`, most: 2000},
-		"unusual messages":  {format: `{"jsonrpc":"2.0","method":"notifications/progress","params":%d}`, most: 2000},
+		"the same question": {format: `{"jsonrpc":"2.0","id":7,"method":"elicitation/create","params":{"message":"?","_meta":{"x":%d}}}`, most: many},
+		"logs":              {format: `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":%d}}`, most: many},
+		"changes":           {format: `{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"x":%d}}}`, most: many},
+		"unknown messages":  {format: `{"jsonrpc":"2.0","method":"notifications/unknown","params":{"x":%d}}`, most: many},
+		"unusual messages":  {format: `{"jsonrpc":"2.0","method":"notifications/progress","params":%d}`, most: many},
 	}
 }
 

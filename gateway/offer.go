@@ -10,7 +10,8 @@ import (
 type Scope struct {
 	// Name is the name of the scope, such as that of a conversation. Defaults for [Gateway.Server] to a new name for each client, and
 	// for [Gateway.Tools] to the scope of the toolset. Clients of one scope share its sessions, and must have the same name, version
-	// and capabilities. Connect before any other call in the scope: a session that is open keeps what it was told of its client.
+	// and capabilities. Connect before any other call in the scope: a session that is open keeps what it was told, and a client that it
+	// would not ask is refused.
 	Name string
 	// Ends is true if the scope ends with its last client: its sessions are closed, and calls of others in it are ended. With false
 	// the sessions stay open. Defaults to false, and for a new name to true.

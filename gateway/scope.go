@@ -9,11 +9,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/identity"
+	"github.com/mcpactor/mcpactor/internal/introduction"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -23,12 +25,14 @@ func newID() string { return strings.ToLower(rand.Text()) }
 // scope is a scope of the supervisor with the clients that call in it. They share its sessions. So its servers are told the same of
 // all of them.
 type scope struct {
-	g     *Gateway
-	name  string
-	said  string         // identifies what its clients say of themselves, and whom the scope belongs to
-	owner *actor.PID     // gets the questions of servers
-	bound func() error   // binds the scope, once
-	bind  *messages.Bind // the binding
+	g       *Gateway
+	name    string
+	said    string         // identifies what its clients say of themselves, and whom the scope belongs to
+	owner   *actor.PID     // gets the questions of servers
+	another *actor.PID     // to which the scope belongs, or nil
+	bound   func() error   // binds the scope, once
+	bind    *messages.Bind // the binding
+	binds   atomic.Bool    // it was sent
 
 	pending sync.Map // by question of a server: the context.CancelFunc that withdraws it
 
@@ -40,12 +44,12 @@ type scope struct {
 
 // newScope returns the scope of a client, whose capabilities are those that servers are told.
 func (g *Gateway) newScope(c *client, said string, capabilities *mcp.ClientCapabilities) *scope {
-	s := &scope{g: g, name: c.scope, said: said}
+	s := &scope{g: g, name: c.scope, said: said, another: c.offer.scope.Owner}
 	s.bind = &messages.Bind{
-		Scope: s.name, Owner: c.offer.scope.Owner, Capabilities: capabilities,
+		Scope: s.name, Owner: s.another, Capabilities: capabilities,
 		Introduction: &messages.Introduction{ProtocolVersion: c.version, ClientInfo: c.info, Initialize: c.told},
 	}
-	s.owner = g.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &owner{s, s.bind.Owner} }))
+	s.owner = g.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return &owner{s} }))
 	if s.bind.Owner == nil && c.offer.scope.Ends {
 		s.bind.Owner = s.owner
 	}
@@ -55,6 +59,10 @@ func (g *Gateway) newScope(c *client, said string, capabilities *mcp.ClientCapab
 		s.bind.Subscriber = s.owner
 	}
 	s.bound = sync.OnceValue(func() error {
+		if err := s.canAsk(c); err != nil {
+			return err
+		}
+		s.binds.Store(true)
 		_, err := g.do.Do(g.life, s.bind)
 		return err
 	})
@@ -109,6 +117,24 @@ func (g *Gateway) join(c *client, capabilities *mcp.ClientCapabilities) error {
 	}
 }
 
+// canAsk returns an error if a session of the scope was opened before the scope had its clients, and will not ask them what they can
+// be asked: it keeps what it was told.
+func (s *scope) canAsk(c *client) error {
+	can := s.bind.Capabilities
+	if isAsked := can.Elicitation != nil || can.Sampling != nil; !isAsked || c.offer.scope.Name == "" { // all clients of the SDK have roots
+		return nil
+	}
+	declared := introduction.Declared(identity.OfCapabilities(can), s.bind.Introduction)
+	for _, one := range c.servers {
+		status := one.check(c.ctx)
+		if !one.isShared() && status != nil && status.State == messages.StateReady && status.Declared != declared {
+			return fmt.Errorf("the session of server %q in scope %q was opened for somebody else, and would not ask this client: "+
+				"connect before any other call in the scope, or use another scope", one.name, s.name)
+		}
+	}
+	return nil
+}
+
 // countShared counts the sessions in other scopes that a client uses. The caller holds the mutex.
 func (g *Gateway) countShared(c *client, n int) {
 	for _, s := range c.servers {
@@ -122,7 +148,7 @@ func (g *Gateway) countShared(c *client, n int) {
 	}
 }
 
-// part removes a client. With the last one the scope ends, if it is to, or else its binding.
+// part removes a client. With the last one goes what the scope has bound.
 func (s *scope) part(c *client) {
 	g := s.g
 	g.mu.Lock()
@@ -139,20 +165,27 @@ func (s *scope) part(c *client) {
 	if !isLast {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*closePatience)
-	defer cancel()
-	var end messages.Command = &messages.Bind{Scope: s.name, Owner: c.offer.scope.Owner}
-	if s.ends {
-		end = &messages.CloseScope{Scope: s.name, Now: true}
-	}
-	if _, err := g.do.Do(ctx, end); err != nil && !errors.Is(err, messages.CodeClosed) {
-		g.log.Warn().Str("scope", s.name).Err(err).Msg("scope of a client was not ended")
+	if s.binds.Load() {
+		s.end()
 	}
 	g.system.Root.Stop(s.owner)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.scopes, s.name)
 	close(s.ended)
+}
+
+// end ends the scope after its last client, if it is to, or else its binding.
+func (s *scope) end() {
+	var end messages.Command = &messages.Bind{Scope: s.name, Owner: s.another}
+	if s.ends {
+		end = &messages.CloseScope{Scope: s.name, Now: true}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*closePatience)
+	defer cancel()
+	if _, err := s.g.do.Do(ctx, end); err != nil && !errors.Is(err, messages.CodeClosed) {
+		s.g.log.Warn().Str("scope", s.name).Err(err).Msg("scope of a client was not ended")
+	}
 }
 
 // The reasons why nobody is asked.
@@ -195,17 +228,14 @@ func (s *scope) asked(of *messages.Origin) (*client, error) {
 
 // owner is the actor to which the questions of servers to a scope go, and the scope itself if it ends with its last client. It has
 // the client asked.
-type owner struct {
-	of      *scope
-	another *actor.PID // to which the scope belongs, or nil
-}
+type owner struct{ of *scope }
 
 // Receive takes the questions of servers.
 func (o *owner) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case *actor.Started:
-		if o.another != nil {
-			c.Watch(o.another)
+		if o.of.another != nil {
+			c.Watch(o.of.another)
 		}
 	case *actor.Terminated: // the scope has ended
 		go o.of.leave()

@@ -287,6 +287,27 @@ func TestClientsOfOneScopeSayTheSameOfThemselves(t *testing.T) {
 	})
 }
 
+// A session that is open keeps what it was told. So a client that it would not ask is refused, and others are not.
+func TestClientHereIsRefusedWhereItCouldNotBeAsked(t *testing.T) {
+	eachWay(t, func(w *world, e *faults.Server, _ *faults.Tools, connect func(Scope, *mcp.ClientOptions) *mcp.ClientSession, prefix string) {
+		_, err := w.sup.Client().Ping(w.Context(), "s", "c1")
+		require.NoError(w, err)
+		asked := &mcp.ClientOptions{ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) { return nil, nil }}
+		transport, _ := here[map[string]string{"": "server", "s__": "tools"}[prefix]](w, Scope{Name: "c1", Ends: true})
+		_, err = mcp.NewClient(&mcp.Implementation{Name: "tester", Version: "1"}, asked).Connect(w.Context(), transport, nil)
+		require.ErrorContains(w, err, `the session of server "s" in scope "c1" was opened for somebody else`)
+		require.Equal(w, 1, e.Sessions(), "it ends nothing of others")
+		require.NoError(w, connect(Scope{Name: "c1"}, nil).Close())
+		one := connect(Scope{Name: "c2"}, asked)
+		w.call(one, prefix+"count", nil)
+		require.NoError(w, one.Close())
+		two := connect(Scope{Name: "c2", Ends: true}, asked)
+		text, _ := w.call(two, prefix+"count", nil)
+		require.Equal(w, "2", text, "the session was opened for the same client")
+		require.NoError(w, two.Close())
+	})
+}
+
 // The scope of a client ends with the actor that it belongs to, and the client with it.
 func TestScopeHereEndsWithItsOwner(t *testing.T) {
 	overHTTP(t, nil, func(w *world, e *faults.Server, _ *faults.Tools) {

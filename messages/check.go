@@ -27,6 +27,9 @@ type Status struct {
 	// Generation is that of the last MCP session of the key, which may have ended. It is 0 if none
 	// is known.
 	Generation uint64 `json:"generation"`
+	// Declared identifies what an open session was told of its client: capabilities and [Introduction], see [Bind]. Sessions that were
+	// told the same have the same, also in other processes. It is empty if the session was told nothing, or is not open.
+	Declared string `json:"declared,omitempty"`
 	// Health says whether the server of the key can be reached, as far as is known without asking
 	// it. It is unknown for a key without a session whose server has a PerKey.
 	Health Health `json:"health"`

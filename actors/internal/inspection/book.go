@@ -212,6 +212,9 @@ func Status(t *table.Table, key messages.Key, now time.Time) *messages.Status {
 		one := reg.Snapshot(now)
 		s.State, s.Generation, s.Cause, s.RetryAt = one.State, e.Generation, one.Cause, one.RetryAt
 		ep = reg.Place.Endpoint
+		if s.State == messages.StateReady {
+			s.Declared = reg.Info.Declared
+		}
 	}
 	s.Health, _, _ = ep.Health()
 	if ep.Down && s.Cause == "" && s.State != messages.StateReady {

@@ -34,7 +34,11 @@ var soakRounds = []struct {
 
 // G3: random actions from a seed, with all faults, on all transports.
 func TestSoak(t *testing.T) {
-	for i := range 9 {
+	rounds := 9
+	if testing.Short() {
+		rounds = 3
+	}
+	for i := range rounds {
 		soakRound(t, fmt.Sprint("fake time ", i), 1, soakInFakeTime)
 	}
 	for _, r := range soakRounds {

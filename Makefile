@@ -11,6 +11,7 @@ SIMULATE ?= 5m
 SUITE ?=
 CUTS ?= 5
 CALLS ?= 5000
+BENCH ?= .
 
 # All modules of the repository, the root first. CONTRIBUTING.md says what is one.
 MODULES := . $(patsubst %/,%,$(dir $(shell git ls-files '*/go.mod')))
@@ -106,8 +107,8 @@ calls: ## make CALLS (5000) durable and approved calls while all programs are ki
 	go -C tests/calls test -count=1 -timeout 2h -v -run '^TestCallsRunOnce$$' . -calls $(CALLS)
 
 .PHONY: benchmarks
-benchmarks: ## test the module benchmarks, and run each of its benchmarks once
-	go -C benchmarks test -short -bench . -benchtime 1x ./...
+benchmarks: ## test the module benchmarks, and run each of its benchmarks once, or those that BENCH (.) matches
+	go -C benchmarks test -short -bench '$(BENCH)' -benchtime 1x ./...
 
 .PHONY: bench
 bench: bench-others ## measure all in rounds, each beside its baselines, and write docs/performance.txt anew: about half an hour

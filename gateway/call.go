@@ -130,6 +130,9 @@ func metaOf(r *mcpserver.Request) (meta mcp.Meta) {
 
 // callTool calls a tool. A failure that is not an error of the server becomes a result that tells the model why.
 func (c *client) callTool(r *mcpserver.Request, params mcpserver.Object) (any, error) {
+	if c.set != nil {
+		return c.set.call(r, params)
+	}
 	public := params.Text("name")
 	s, name, err := c.find(r, "tools/list", public)
 	switch {
@@ -149,7 +152,7 @@ func (c *client) callTool(r *mcpserver.Request, params mcpserver.Object) (any, e
 		if failure.MayHaveRun {
 			s.leaves(failure.Generation, name)
 		}
-		if saidBy(failure) == nil && !c.offer.here {
+		if saidBy(failure) == nil && !c.offer.isHere() {
 			return failed(explain(failure, err)), nil
 		}
 	}

@@ -66,7 +66,7 @@ func (g *Gateway) newClient(c *mcpserver.Client, o offer) *client {
 }
 
 // open opens the scope of a client, which is a new one unless it was named, or the client has returned.
-func (c *client) open(capabilities *mcp.ClientCapabilities) (err error) {
+func (c *client) open(capabilities *mcp.ClientCapabilities) error {
 	if c.scope == "" {
 		c.scope = nameOf(c)
 	}
@@ -75,17 +75,14 @@ func (c *client) open(capabilities *mcp.ClientCapabilities) (err error) {
 	}
 	c.servers = nil
 	for _, filter := range c.offer.servers {
-		s, notPrepared := newServed(c, filter)
-		if notPrepared != nil {
-			err = notPrepared
-			break
+		s, err := newServed(c, filter)
+		if err != nil {
+			c.stopFetching()
+			return err
 		}
 		c.servers = append(c.servers, s)
 	}
-	if err == nil {
-		err = c.g.join(c, capabilities)
-	}
-	if err != nil {
+	if err := c.g.join(c, capabilities); err != nil {
 		c.stopFetching()
 		return err
 	}
@@ -108,7 +105,7 @@ func (c *client) Left(forGood bool) {
 	c.release(forGood)
 	g := c.g
 	g.mu.Lock()
-	lingers := forGood && g.cfg.Lingers && !c.offer.here && g.life.Err() == nil
+	lingers := forGood && g.cfg.Lingers && !c.offer.isHere() && g.life.Err() == nil
 	if lingers {
 		g.leaving.Go(func() { // before Close waits, because of the mutex
 			c.linger()
@@ -147,7 +144,7 @@ func (c *client) Handle(r *mcpserver.Request) (any, error) {
 	if failure, is := errors.AsType[*messages.Failure](err); is {
 		said := saidBy(failure)
 		switch {
-		case c.offer.here:
+		case c.offer.isHere():
 			return nil, &told{failure, explain(failure, err)}
 		case said != nil: // passed on as it is
 			return nil, said
@@ -175,13 +172,6 @@ func (c *client) handle(r *mcpserver.Request) (any, error) {
 	}
 	c.initialized() // some clients do not say so
 	params := r.Members()
-	switch {
-	case c.set == nil:
-	case r.Method == "tools/list":
-		return c.set.list(r)
-	case r.Method == "tools/call":
-		return c.set.call(r, params)
-	}
 	switch r.Method {
 	case "tools/list", "prompts/list", "resources/list", "resources/templates/list":
 		return c.list(r, params)

@@ -98,7 +98,7 @@ func (g *Gateway) Close() {
 	var all sync.WaitGroup
 	for _, c := range g.everybody() {
 		all.Go(func() {
-			if c.offer.close != nil {
+			if c.offer.isHere() {
 				c.offer.close()
 				return
 			}

@@ -21,6 +21,9 @@ import (
 // and the client is told when its list is there. Another one names, once, each server that is left out. If no server could be
 // listed, the request fails with the causes.
 func (c *client) list(r *mcpserver.Request, params mcpserver.Object) (any, error) {
+	if c.set != nil && r.Method == "tools/list" {
+		return c.set.list(r)
+	}
 	if params.Text("cursor") != "" {
 		return nil, mcpserver.Invalid("the list has one page")
 	}

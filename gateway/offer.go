@@ -28,6 +28,8 @@ type offer struct {
 	prefixed bool             // see [Config.Prefixed]
 	tools    *toolset.Toolset // lists and calls the tools; nil if they are those of the servers as they are
 	scope    Scope
-	here     bool   // the client is in this process: a failure reaches it as the error that it is
-	close    func() // ends the client, if it is in this process
+	close    func() // ends the client, if it is in this process, or is nil
 }
+
+// isHere reports whether the client is in this process: a failure reaches it as the error that it is.
+func (o *offer) isHere() bool { return o.close != nil }

@@ -28,7 +28,7 @@ func (c *client) note(change func(r *record) bool) (changed bool) {
 
 // store is where the record is kept, or nil if the client cannot return.
 func (c *client) store() *ClientStore {
-	if c.offer.here {
+	if c.offer.isHere() {
 		return nil
 	}
 	return c.g.cfg.Clients

@@ -126,8 +126,11 @@ func (s *scope) canAsk(c *client) error {
 	}
 	declared := introduction.Declared(identity.OfCapabilities(can), s.bind.Introduction)
 	for _, one := range c.servers {
+		if one.isShared() {
+			continue
+		}
 		status := one.check(c.ctx)
-		if !one.isShared() && status != nil && status.State == messages.StateReady && status.Declared != declared {
+		if status != nil && status.State == messages.StateReady && status.Declared != declared {
 			return fmt.Errorf("the session of server %q in scope %q was opened for somebody else, and would not ask this client: "+
 				"connect before any other call in the scope, or use another scope", one.name, s.name)
 		}

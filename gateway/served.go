@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/gateway/internal/mcpserver"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/toolset"
 )
@@ -42,7 +43,7 @@ func newServed(c *client, tools toolset.Filter) (*served, error) {
 	if isSame := srv.ListClass != nil; isSame || s.isShared() {
 		s.endpoint = c.g.endpoint(srv)
 	} else {
-		s.endpoint = newEndpoint(nil, srv) // the store is of no use: no other client has this scope
+		s.endpoint = newEndpoint(nil, &mcpbridge.Server{Name: s.name}) // the store is of no use: no other client has this scope
 	}
 	s.fetching, s.stopFetching = context.WithCancel(c.g.life)
 	first := make(chan struct{})

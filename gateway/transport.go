@@ -53,7 +53,6 @@ type transport struct {
 // Connect returns the connection of a new client. The error says that a server is not configured, or not prepared.
 func (t *transport) Connect(context.Context) (mcp.Connection, error) {
 	o := t.offer
-	o.here = true
 	switch {
 	case o.prefixed && o.tools == nil:
 		return nil, errNoTools

@@ -22,30 +22,16 @@ func main() {
 	log.SetFlags(0)
 	systems := flag.String("for", "darwin,windows", "the systems")
 	flag.Parse()
+	modules, all := flag.Args(), strings.Split(*systems, ",")
+	errs := make([]error, len(all)*len(modules))
 	var checks sync.WaitGroup
-	var failures failures
-	for system := range strings.SplitSeq(*systems, ",") {
-		for _, module := range flag.Args() {
-			checks.Go(func() { failures.add(check(system, module)) })
-		}
+	for i := range errs {
+		system, module := all[i/len(modules)], modules[i%len(modules)]
+		checks.Go(func() { errs[i] = check(system, module) })
 	}
 	checks.Wait()
-	if len(failures.all) != 0 {
-		log.Fatal(errors.Join(failures.all...))
-	}
-}
-
-// failures are those of all checks.
-type failures struct {
-	mu  sync.Mutex
-	all []error
-}
-
-func (f *failures) add(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if err != nil {
-		f.all = append(f.all, err)
+	if err := errors.Join(errs...); err != nil {
+		log.Fatal(err)
 	}
 }
 

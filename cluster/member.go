@@ -273,6 +273,13 @@ func (m *Member) Server(name string) *mcpbridge.Server { return m.supervisor.Ser
 // System returns the actor system that the member was started in.
 func (m *Member) System() *actor.ActorSystem { return m.system }
 
+// Flush waits until the handlers of Subscribe have returned from the events of this member so far, or ctx ends. Those of other members
+// may still be on their way. A handler must not call it.
+func (m *Member) Flush(ctx context.Context) {
+	m.supervisor.Flush(ctx)
+	m.subscribers.queue.Flush(ctx)
+}
+
 // Subscribe has handle called with each event of all members, in the order of each session,
 // until cancel is called. Stamp.Supervisor names the member. Handles are called one after the other: a slow
 // one delays the others, but no session, and all miss events while more than 16,384 wait. Events of a member that

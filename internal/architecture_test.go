@@ -68,8 +68,8 @@ func TestFilesNeedEachOtherOneWay(t *testing.T) {
 // the lines above it: so imports point one way.
 var imports = []struct{ of, may string }{
 	// What several rooms share, and what needs nothing of them.
-	{"internal/caller internal/dispatch internal/door internal/freeport internal/guard internal/limits internal/loopback internal/nearest internal/schedule", ""},
-	{"internal/exact internal/schemas internal/visible internal/wellformed", ""},
+	{"internal/caller internal/dispatch internal/door internal/freeport internal/guard internal/leaktest internal/limits internal/loopback internal/mismatch internal/nearest internal/schedule", ""},
+	{"internal/exact internal/finder internal/rank internal/schemas internal/shown internal/toolsize internal/visible internal/wellformed", ""},
 	{"internal/oauthresource", "internal/loopback internal/visible"},
 	{"internal/relay", "internal/dispatch"},
 
@@ -86,6 +86,7 @@ var imports = []struct{ of, may string }{
 	{"mcpbridge/internal/challenge mcpbridge/internal/header", ""},
 	{"mcpbridge/internal/rpc", "internal/wellformed"},
 	{"mcpbridge", "messages internal/guard internal/identity internal/limits internal/loopback internal/oauthresource internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/rpc"},
+	{"internal/rounds", "mcpbridge messages"},
 	{"internal/listclass", "mcpbridge messages internal/guard internal/identity internal/introduction"},
 	{"internal/dial", "mcpbridge messages"},
 	{"mcpbridge/internal/redact", "mcpbridge internal/guard internal/visible"},
@@ -101,7 +102,7 @@ var imports = []struct{ of, may string }{
 	{"mcpbridge/internal/sse", "mcpbridge mcpbridge/internal/outbound mcpbridge/internal/rpc mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/streamable", "mcpbridge internal/dial internal/tasks mcpbridge/internal/outbound mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/bridgetest", "mcpbridge/internal/rpc"},
-	{"mcpbridge/internal/bridge", "mcpbridge messages internal/dial internal/guard internal/identity internal/introduction internal/recordkey internal/results internal/schemas internal/tasks mcpbridge/internal/doubt mcpbridge/internal/memory mcpbridge/internal/redact " +
+	{"mcpbridge/internal/bridge", "mcpbridge messages internal/dial internal/guard internal/identity internal/introduction internal/recordkey internal/results internal/schemas internal/rounds internal/tasks mcpbridge/internal/doubt mcpbridge/internal/memory mcpbridge/internal/redact " +
 		"mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/stderr mcpbridge/internal/stdio mcpbridge/internal/streamable mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/dialer", "mcpbridge internal/dial mcpbridge/internal/bridge"},
 
@@ -116,18 +117,18 @@ var imports = []struct{ of, may string }{
 	{"internal/protocol", "mcpbridge messages actors internal/callbook internal/caller internal/dial internal/listclass internal/relay"},
 	{"actors/internal/alarm actors/internal/callctx actors/internal/mailbox actors/internal/ring", ""},
 	{"actors/internal/mailbox/mailboxtest", "actors/internal/mailbox"},
-	{"actors/internal/contract", "actors mcpbridge messages internal/callbook internal/caller internal/dial internal/dispatch internal/guard internal/protocol internal/relay internal/tasks " +
+	{"actors/internal/contract", "actors mcpbridge messages internal/callbook internal/caller internal/dial internal/dispatch internal/guard internal/protocol internal/relay internal/rounds internal/tasks " +
 		"actors/internal/callctx actors/internal/mailbox actors/internal/ring"},
-	{"actors/internal/admission", "mcpbridge messages actors/internal/alarm actors/internal/ring"},                                  // it decides, and sends nothing
-	{"actors/internal/catalogue", "mcpbridge messages internal/listclass internal/recordkey internal/results actors/internal/ring"}, // as well
+	{"actors/internal/admission", "mcpbridge messages actors/internal/alarm actors/internal/ring"},                                                    // it decides, and sends nothing
+	{"actors/internal/catalogue", "mcpbridge messages internal/listclass internal/recordkey internal/results internal/toolsize actors/internal/ring"}, // as well
 	{"actors/internal/faults", "actors mcpbridge messages actors/internal/admission"},
 	{"actors/internal/table", "mcpbridge messages internal/dial internal/nearest internal/protocol actors/internal/admission actors/internal/alarm " +
 		"actors/internal/catalogue actors/internal/contract actors/internal/faults actors/internal/mailbox"},
 	{"actors/internal/questions", "messages internal/operations internal/protocol internal/relay actors/internal/contract actors/internal/mailbox actors/internal/ring"},
 	{"actors/internal/connections", "mcpbridge internal/dial"},
-	{"actors/internal/owed", "messages internal/tasks actors/internal/contract"},
+	{"actors/internal/owed", "messages internal/dial internal/tasks actors/internal/contract"},
 	{"actors/internal/subscribers", "mcpbridge messages internal/relay actors/internal/contract"},
-	{"actors/internal/session", "actors mcpbridge messages internal/dial internal/operations internal/relay internal/tasks actors/internal/alarm actors/internal/callctx actors/internal/connections actors/internal/contract " +
+	{"actors/internal/session", "actors mcpbridge messages internal/dial internal/operations internal/relay internal/rounds internal/tasks actors/internal/alarm actors/internal/callctx actors/internal/connections actors/internal/contract " +
 		"actors/internal/mailbox actors/internal/owed actors/internal/questions actors/internal/subscribers"},
 	{"actors/internal/cleanup", "actors mcpbridge actors/internal/alarm actors/internal/contract actors/internal/mailbox"},
 	{"actors/internal/pace", "actors/internal/alarm"},
@@ -157,24 +158,28 @@ var imports = []struct{ of, may string }{
 		"actors/internal/admission actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
 		"actors/internal/calls actors/internal/closer actors/internal/closing actors/internal/dialing actors/internal/inspection actors/internal/interception actors/internal/jobs actors/internal/lists actors/internal/member actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/servers actors/internal/sessions actors/internal/table"},
 
-	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/callbook internal/caller internal/dial internal/limits internal/protocol internal/relay internal/schemas internal/storelimit"},
-	{"supervisor/debug supervisor/health", "messages supervisor internal/callbook internal/visible"},
-	{"supervisor/telemetry", "actors mcpbridge messages supervisor internal/caller internal/dial internal/tasks internal/tracecontext"},
-	{"internal/clusterapi", "messages internal/callbook internal/caller internal/dial internal/dispatch internal/door internal/entry internal/freeport internal/guard internal/operations internal/recordkey " +
+	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/callbook internal/caller internal/dial internal/limits internal/mismatch internal/protocol internal/relay internal/schemas internal/storelimit"},
+	{"supervisor/debug supervisor/health", "messages supervisor internal/callbook internal/toolsize internal/visible"},
+	{"supervisor/telemetry", "actors mcpbridge messages supervisor internal/caller internal/dial internal/rounds internal/tasks internal/tracecontext"},
+	{"internal/clusterapi", "messages internal/callbook internal/caller internal/dial internal/dispatch internal/door internal/entry internal/freeport internal/guard internal/mismatch internal/operations internal/recordkey " +
 		"internal/protocol internal/relay internal/results internal/storelimit internal/tracecontext"}, // the module cluster has the rest
-	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/callbook internal/caller internal/exact internal/guard internal/limits internal/nearest internal/relay internal/schemas internal/tracecontext internal/visible"},
+	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/callbook internal/caller internal/exact internal/finder internal/guard internal/limits internal/nearest internal/rank internal/relay internal/schemas internal/shown internal/tracecontext internal/visible"},
 	{"config", "mcpbridge messages supervisor toolset internal/loopback internal/nearest internal/wellformed"},
 
 	{"internal/listfile", "mcpbridge messages internal/recordkey"},
-	{"gateway/internal/mcpserver", "internal/loopback"},
-	{"gateway", "mcpbridge messages resume supervisor toolset gateway/internal/mcpserver internal/caller internal/identity internal/introduction internal/listclass internal/listfile internal/recordkey internal/results internal/visible"},
+	{"gateway/internal/paramheader gateway/internal/rounds gateway/internal/seal", ""},
+	{"gateway/internal/mcpserver", "gateway/internal/paramheader internal/loopback internal/wellformed"},
+	{"gateway/internal/publicid", "gateway/internal/seal"},
+	{"gateway/internal/view", "gateway/internal/mcpserver internal/finder internal/rank internal/schemas internal/shown"},
+	{"gateway", "mcpbridge messages resume supervisor toolset gateway/internal/mcpserver gateway/internal/paramheader gateway/internal/publicid gateway/internal/rounds gateway/internal/seal gateway/internal/view internal/caller internal/finder internal/identity internal/introduction internal/listclass internal/listfile internal/recordkey internal/results internal/shown internal/visible"},
 
 	// The rooms of the command mcpactor.
 	{"cmd/internal/cli", "supervisor supervisor/debug supervisor/health"},
 	{"cmd/mcpactor/internal/login", "mcpbridge messages internal/oauthresource internal/visible"},
-	{"cmd/mcpactor/internal/inputs", "config resume supervisor toolset internal/nearest cmd/internal/cli cmd/mcpactor/internal/login"},
-	{"cmd/mcpactor/internal/commands", "config mcpbridge messages supervisor toolset internal/loopback internal/nearest internal/schemas " +
-		"cmd/internal/cli cmd/mcpactor/internal/inputs cmd/mcpactor/internal/login"},
+	{"cmd/mcpactor/internal/inputs", "config messages resume supervisor toolset internal/nearest cmd/internal/cli cmd/mcpactor/internal/login"},
+	{"cmd/mcpactor/internal/target", "config mcpbridge supervisor toolset internal/visible cmd/internal/cli cmd/mcpactor/internal/inputs cmd/mcpactor/internal/login"},
+	{"cmd/mcpactor/internal/commands", "config mcpbridge messages supervisor toolset internal/finder internal/loopback internal/nearest internal/schemas internal/toolsize " +
+		"cmd/internal/cli cmd/mcpactor/internal/inputs cmd/mcpactor/internal/login cmd/mcpactor/internal/target"},
 	{"cmd/mcpactor/internal/exec", "config mcpbridge messages supervisor toolset internal/operations internal/wellformed " +
 		"cmd/internal/cli cmd/mcpactor/internal/commands cmd/mcpactor/internal/inputs"},
 

@@ -98,7 +98,7 @@ type Error struct {
 	// may be about the key that it refuses. If Shared is empty, others may see all of Detail. Other keys
 	// see it if a failed dial shows that the server is down.
 	Shared string
-	// Remedy says what to change, such as "check the host in url", if only a change of the
+	// Remedy says what to change, such as "check the host in its URL", if only a change of the
 	// configuration or of the credentials can help. It is empty if another attempt can help.
 	Remedy string
 	// Sent is true if some of the request may have reached the server.

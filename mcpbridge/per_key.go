@@ -37,7 +37,7 @@ var (
 	// dependent are the fields of a [Server] that may depend on the key.
 	dependent = map[string]bool{
 		"Command": true, "Args": true, "Env": true, "Dir": true, "URL": true, "Headers": true, "Setup": true, "InMemory": true,
-		"Initialize": true,
+		"Initialize": true, "InitializeVersion": true,
 	}
 	// comparedOtherwise are the fields that are not compared with DeepEqual.
 	comparedOtherwise = map[string]bool{"PerKey": true, "PerKeyID": true, "ListClass": true, "Stderr": true, "Auth": true, "HTTPClient": true}

@@ -156,7 +156,7 @@ type Server struct {
 
 	// PerKey returns the configuration of one key, for example with the token of a user or
 	// the directory of a conversation. Command, Args, Env, Dir, URL, Headers, Setup, InMemory,
-	// ProtocolVersion, ClientInfo and Initialize of the result may be different from those of this configuration, but
+	// ProtocolVersion, ClientInfo, Initialize and InitializeVersion of the result may be different from those of this configuration, but
 	// a command cannot become a URL. The other fields apply to all keys: in the result they are the same,
 	// or zero. ProtocolVersion and ClientInfo, if they are zero, are those of this configuration.
 	// The function usually returns a changed copy of this configuration. Defaults to nil: all keys
@@ -196,6 +196,10 @@ type PassOn struct {
 	// objects are added, and what the SDK sends itself stays as it is. Protocols after 2025-11-25 have no initialize.
 	// Defaults to none. Read-only.
 	Initialize map[string]json.RawMessage
+	// InitializeVersion is the version that initialize asks for. With it, initialize comes first, and server/discover only if the
+	// server refuses that: a server that speaks both has a session, and may ask in the middle of a call. It counts only without
+	// ProtocolVersion. Defaults to none: server/discover comes first, and then 2025-11-25.
+	InitializeVersion string
 	// Verbatim adds what the server has sent to questions, to notifications of MCP and to [messages.Listing], see
 	// [messages.AsSent]. The SDK then checks no form and no answer to it.
 	Verbatim bool

@@ -47,6 +47,9 @@ type ListsSnapshot struct {
 	Scopes int `json:"scopes"`
 	// Items is the number of tools, or of what else is listed, in the longest list.
 	Items int `json:"items"`
+	// Bytes is the size of the tools in the largest list: of their names, descriptions and input schemas as JSON, which is what a
+	// model gets of them. It is 0 for other lists.
+	Bytes int `json:"bytes,omitempty"`
 	// Oldest is when the oldest of them was fetched.
 	Oldest time.Time `json:"oldest"`
 	// Stale is how many are served although the server may list something else by now.

@@ -32,9 +32,10 @@ type CallTool struct {
 	// Durable says that the ID names the intent of the call, in its scope: the call runs once. Its record is in the store of the
 	// supervisor until a day after its Deadline. Whoever sends the same call again with this ID, in this process or in a later
 	// one, or on another member of a cluster, gets what became of it: its result, that of its task, see [TaskChanged], or
-	// [CodeLost], unless the call certainly did not run. Until the record was read, every failure says that it may have run. A
-	// call that runs is waited for. The same ID with another
-	// server, tool or arguments is refused. The task of a durable call outlives its
+	// [CodeLost], unless the call certainly did not run. If its server of protocol 2026-07-28 waits for input, and was not sent the
+	// next round, the questions are asked again, and the call continues. The record has what the server has asked for, up to 64 KiB;
+	// a call whose server asks for more is lost. Until the record was read, every failure says that it may have run. A call that
+	// runs is waited for. The same ID with another server, tool or arguments is refused. The task of a durable call outlives its
 	// session. The supervisor needs a store.
 	Durable bool `json:"durable,omitempty"`
 }
@@ -49,6 +50,9 @@ func (m *CallTool) Validate() error {
 	}
 	if m.Durable && m.ID == "" {
 		return errors.New("durable: the id is empty, by which the call is found again")
+	}
+	if m.Durable && m.AsIs {
+		return errors.New("durable: a call whose rounds its caller follows cannot be durable")
 	}
 	if m.Durable && !utf8.ValidString(m.ID) {
 		return errors.New("durable: the id is not valid UTF-8")

@@ -183,6 +183,13 @@ func (s *Supervisor) System() *actor.ActorSystem {
 	return s.system
 }
 
+// Flush waits until the handlers of Subscribe have returned from the events so far, or ctx ends. A handler must not call it.
+func (s *Supervisor) Flush(ctx context.Context) {
+	if s.started() {
+		s.events.Flush(ctx)
+	}
+}
+
 // Subscribe has handle called with each event of this supervisor, in the order of each session,
 // until cancel is called. It selects them from the EventStream of the actor system, which has
 // the events of all supervisors. See [messages.Event] for what a slow handle misses.

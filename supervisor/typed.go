@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"regexp"
 	"strings"
 	"sync"
 
@@ -16,6 +15,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/mcpactor/mcpactor/internal/caller"
+	"github.com/mcpactor/mcpactor/internal/mismatch"
 	"github.com/mcpactor/mcpactor/internal/schemas"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -167,18 +167,7 @@ func resolve(raw any) (*jsonschema.Resolved, error) {
 	if raw == nil {
 		return nil, nil
 	}
-	text, err := json.Marshal(raw)
-	var schema jsonschema.Schema
-	if err == nil {
-		err = json.Unmarshal(text, &schema)
-	}
-	var resolved *jsonschema.Resolved
-	if err == nil {
-		resolved, err = schema.Resolve(nil)
-	}
-	if err == nil {
-		err = schemas.Check(&schema)
-	}
+	resolved, err := schemas.Resolve(raw)
 	if err != nil {
 		return nil, &messages.Failure{Op: "tools/call", Code: messages.CodeProtocol, Detail: "outputSchema: cannot be used: " + err.Error(), Cause: err}
 	}
@@ -225,13 +214,13 @@ func resultAs[T any](result *messages.ToolResult, schema *jsonschema.Resolved) (
 		return value, misfit(result, errors.New("structuredContent: is missing, and the result is not one text that is JSON"))
 	}
 	if schema != nil {
-		if err := check(schema, content, where); err != nil {
+		if err := schemas.Validate(schema, content, where); err != nil {
 			return value, misfit(result, err)
 		}
 	}
 	if err := json.Unmarshal(content, &value); err != nil {
 		var none T
-		return none, misfit(result, undecoded[T](err, where))
+		return none, misfit(result, undecoded[T](err, content, where))
 	}
 	return value, nil
 }
@@ -256,88 +245,25 @@ func misfit(result *messages.ToolResult, err error) *messages.Failure {
 	return f
 }
 
-// unfit is an error whose text quotes nothing of the error behind it.
-type unfit struct {
-	text  string
-	cause error
-}
-
-func (e *unfit) Error() string { return e.text }
-func (e *unfit) Unwrap() error { return e.cause }
-
-// check checks content against a schema.
-func check(schema *jsonschema.Resolved, content []byte, where string) error {
-	var instance any
-	if err := json.Unmarshal(content, &instance); err != nil {
-		return &unfit{where + ": is not JSON", err}
-	}
-	if err := schemas.CheckValue(instance); err != nil {
-		return fmt.Errorf("%s: %w", where, err)
-	}
-	if err := schema.Validate(instance); err != nil {
-		return &unfit{where + violation(err.Error()), err}
-	}
-	return nil
-}
-
-var keyword = regexp.MustCompile(`^[A-Za-z]+`)
-
-// violation says what is wrong with content, from the text of the validator. That text names the schemas on
-// the way to the one that does not hold, then its keyword, then the value, which is not repeated here.
-func violation(text string) string {
-	path, last := "", ""
-	for {
-		rest, ok := strings.CutPrefix(text, "validating ")
-		at, after, found := strings.Cut(rest, ": ")
-		if !ok || !found {
-			break
-		}
-		if !strings.HasPrefix(at, "/") { // the root, or a schema with an id
-			at = ""
-		}
-		if under, ok := strings.CutPrefix(at, last); ok {
-			path += fields(under)
-		}
-		last, text = at, after
-	}
-	name := keyword.FindString(text)
-	why := "breaks " + name + " of the output schema"
-	switch i := strings.LastIndex(text, " has type "); {
-	case name == "type" && i >= 0:
-		why = "has type " + text[i+len(" has type "):]
-	case name == "required":
-		why = strings.TrimPrefix(text, "required: ")
-	}
-	return path + ": " + why
-}
-
-// fields renders a JSON pointer into a schema as a path into its instance.
-func fields(pointer string) (path string) {
-	segments := strings.Split(pointer, "/")
-	for i := 0; i < len(segments); i++ {
-		switch segments[i] {
-		case "properties":
-			if i++; i < len(segments) {
-				path += "." + strings.NewReplacer("~1", "/", "~0", "~").Replace(segments[i])
-			}
-		case "items", "prefixItems", "additionalItems", "unevaluatedItems":
-			path += "[]"
-		case "additionalProperties", "patternProperties", "unevaluatedProperties":
-			path += ".*"
-		}
-	}
-	return path
-}
-
 // undecoded says why content is no T.
-func undecoded[T any](err error, where string) error {
-	var wrong *json.UnmarshalTypeError
-	if !errors.As(err, &wrong) {
-		return &unfit{fmt.Sprintf("%s: does not fit %v", where, reflect.TypeFor[T]()), err}
+func undecoded[T any](err error, content []byte, where string) error {
+	path, value, want := mismatch.Find(content, reflect.TypeFor[T]())
+	return &schemas.Misfit{Text: fmt.Sprintf("%s%s: is a JSON %s, and does not fit the Go type %v", where, path, kindOf(value), want), Cause: err}
+}
+
+// kindOf returns the word for the kind of a value in JSON.
+func kindOf(value []byte) string {
+	switch value[0] {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "bool"
+	case 'n':
+		return "null"
 	}
-	if wrong.Field != "" {
-		where += "." + wrong.Field
-	}
-	kind, _, _ := strings.Cut(wrong.Value, " ")
-	return &unfit{fmt.Sprintf("%s: is a JSON %s, and does not fit the Go type %v", where, kind, wrong.Type), err}
+	return "number"
 }

@@ -193,7 +193,7 @@ var directedMutations = []directedMutation{
 		{inEntry, "r.State != Task || r.Call != e.call {", "r.State != Task {"},
 	}}},
 	{0, "./internal/callbook", "TestATaskThatIsNotFollowedMayHaveRun", mutation{"a task is followed again at once", []change{
-		{inDo, "	case e.Task() != \"\": // whoever asks again follows it\n		return Tell\n", ""},
+		{inDo, "	case e.Task() != \"\", e.Round() != nil: // whoever asks again follows it\n		return Tell\n", ""},
 	}}},
 	{0, "./internal/callbook", "TestACallWithoutADeadlineIsFoundAgain", mutation{"a call without a deadline has ended when it is sent", []change{
 		{inEntry, "	if !limited {\n", "	if !limited && e.token == \"\" {\n"},

@@ -239,12 +239,12 @@ var callMutations = []mutation{
 	{"a task that could not be followed has not run", []change{{inDo, "		f.MayHaveRun = true // it only could not be followed\n", "		_ = f\n"}}},
 	{"a task whose state could not be written has not run", []change{{inEntry, "return r.Allow(), e.sent(r) && !e.isTask", "return r.Allow(), e.sent(r)"}}},
 	{"a call that another process has meanwhile has not run", []change{{inDo, "	case !changed && r.State != None && r.State != Allowed:\n		return Wait\n", "	case !changed && r.State == Done && r.Proposal == nil:\n		return Wait\n"}}},
-	{"a call is sent whatever its record says", []change{{inEntry, "return r.Send(e.me, ends), r.State == Allowed && r.Call == e.call", "return r.Send(e.me, ends), r.State != Done && r.Call == e.call"}}},
+	{"a call is sent whatever its record says", []change{{inEntry, "return r.Send(e.me, ends), (r.State == Allowed || r.State == Asked) && r.Call == e.call", "return r.Send(e.me, ends), r.State != Done && r.Call == e.call"}}},
 	{"a call is another one", []change{{inRecord, "	case r.Call != call, r.State == Proposed:", "	case r.State == Proposed:"}}},
 	{"a call is sent without an answer", []change{
 		{inRecord, "	case r.Call != call, r.State == Proposed:", "	case r.Call != call:"},
 		{inRecord, "	case Allowed, Task:\n		return Run", "	case Proposed, Allowed, Task:\n		return Run"},
-		{inEntry, "return r.Send(e.me, ends), r.State == Allowed && r.Call == e.call", "return r.Send(e.me, ends), (r.State == Allowed || r.State == Proposed) && r.Call == e.call"},
+		{inEntry, "return r.Send(e.me, ends), (r.State == Allowed || r.State == Asked) && r.Call == e.call", "return r.Send(e.me, ends), (r.State == Allowed || r.State == Asked || r.State == Proposed) && r.Call == e.call"},
 	}},
 	{"a process takes another one for itself", []change{{inBook, "return strings.HasPrefix(by, process+\" \")", "return strings.HasPrefix(by, process[:0])"}}},
 }

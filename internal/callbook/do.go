@@ -95,11 +95,11 @@ func (e *Entry) hasMoved() bool {
 // settle writes what a failure says of the call, and returns what is done next: Learn if nobody knows what became of the call, and
 // nobody waits for its answer, Wait if somebody else has the call, and else Tell.
 func (e *Entry) settle(ctx context.Context, f *messages.Failure) Step {
-	if e.hasBecome() {
+	if e.hasBegun() {
 		f.MayHaveRun = true // it only could not be followed
 	}
 	switch {
-	case e.Task() != "": // whoever asks again follows it
+	case e.Task() != "", e.Round() != nil: // whoever asks again follows it
 		return Tell
 	case !f.MayHaveRun:
 		return e.giveUp(ctx, f)

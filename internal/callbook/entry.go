@@ -17,8 +17,9 @@ const TokenKey = "io.github.mcpactor/call-id"
 // Its methods may be called from any goroutine.
 //
 //	Begin ──▶ Became ──▶ Ran
-//	  │         └──────▶ Lost
-//	  └───▶ NotRun, Ran
+//	 ▲│         └──────▶ Lost
+//	 │├───▶ NotRun, Ran
+//	 └┴───▶ Asks
 type Entry struct {
 	book  *Book
 	key   messages.Key
@@ -94,11 +95,34 @@ func (e *Entry) record() Record {
 	return e.known
 }
 
-// hasBecome reports whether the call has become a task.
-func (e *Entry) hasBecome() bool {
+// Round returns what the server of the call has last asked for, if the next round may be sent, or nil.
+func (e *Entry) Round() []byte {
+	r := e.record()
+	if r.State != Asked || r.Call != e.call {
+		return nil
+	}
+	return r.Round
+}
+
+// maxRound is the size of the largest questions of a server that are kept, with its state. A call with larger ones is lost when its
+// process ends.
+const maxRound = 64 << 10
+
+// Asks writes what the server of the call asks for.
+func (e *Entry) Asks(ctx context.Context, round []byte) {
+	e.note(ctx, func(r Record) (Record, bool) { return r.Asks(round), e.sent(r) && len(round) <= maxRound })
+}
+
+// RoundNotSent writes that the next round was certainly not sent.
+func (e *Entry) RoundNotSent(ctx context.Context) {
+	e.note(ctx, func(r Record) (Record, bool) { return r.Asks(r.Round), e.sent(r) && r.Round != nil })
+}
+
+// hasBegun reports whether the call has become a task, or its server has asked for input.
+func (e *Entry) hasBegun() bool {
 	e.turn.take()
 	defer e.turn.end()
-	return e.isTask || e.known.State == Task
+	return e.isTask || e.known.State == Task || e.known.State == Asked
 }
 
 // Begin writes that the call is about to be sent, and not after the deadline of ctx. Without an error it may be sent. An entry may
@@ -113,7 +137,7 @@ func (e *Entry) Begin(ctx context.Context) error {
 		if r.State == None {
 			r = Record{State: Allowed, Call: e.call, Token: e.token, Key: e.op.Key.Normal(), Tool: e.op.Params.Name, Since: time.Now()}
 		}
-		return r.Send(e.me, ends), r.State == Allowed && r.Call == e.call
+		return r.Send(e.me, ends), (r.State == Allowed || r.State == Asked) && r.Call == e.call
 	})
 	switch {
 	case err != nil:

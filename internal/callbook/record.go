@@ -20,6 +20,7 @@ const (
 	Proposed State = "proposed" // waits for an answer
 	Allowed  State = "allowed"  // may be sent: it has certainly not run
 	Sent     State = "sent"     // may run
+	Asked    State = "asked"    // runs, and its server waits for the next round
 	Task     State = "task"     // runs as a task of its server
 	Unknown  State = "unknown"  // may have run; nobody waits for its answer
 	Asking   State = "asking"   // as Unknown, and somebody finds out
@@ -44,6 +45,8 @@ type Record struct {
 	// By is who has sent the call, or finds out what became of it, and Ends is when it has ended that.
 	By   string    `json:"by,omitempty"`
 	Ends time.Time `json:"ends,omitzero"`
+	// Round is what the server of a call has last asked for. It is kept until the call is over.
+	Round json.RawMessage `json:"round,omitempty"`
 	// Task is the id of the task that the call has become.
 	Task string `json:"task,omitempty"`
 	// Result is the result of a call that has run, if it is kept.
@@ -73,7 +76,7 @@ func (r Record) Allow() Record {
 	if r.Cancelled {
 		return r.Fail(&messages.Failure{Code: messages.CodeCancelled, Detail: "it was cancelled after it was sent, and has not run"})
 	}
-	r.State, r.By, r.Ends, r.Failure = Allowed, "", time.Time{}, nil
+	r.State, r.By, r.Ends, r.Failure, r.Round = Allowed, "", time.Time{}, nil, nil
 	return r
 }
 
@@ -114,15 +117,21 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
+// Asks returns the record of a call whose server asks for input. The next round is sent by whoever has the answers first.
+func (r Record) Asks(round json.RawMessage) Record {
+	r.State, r.Round, r.By, r.Ends = Asked, round, "", time.Time{}
+	return r
+}
+
 // Become returns the record of a call that has become a task.
 func (r Record) Become(task string) Record {
-	r.State, r.Task = Task, task
+	r.State, r.Task, r.Round = Task, task, nil
 	return r
 }
 
 // Lose returns the record of a call that may have run. The failure says why nobody waits for its answer.
 func (r Record) Lose(f *messages.Failure) Record {
-	r.State, r.Failure, r.Task = Unknown, f, ""
+	r.State, r.Failure, r.Task, r.Round = Unknown, f, "", nil
 	return r
 }
 
@@ -140,14 +149,14 @@ func (r Record) Forget() Record {
 
 // Finish returns the record of a call that has run. A result that is not kept is nil.
 func (r Record) Finish(result json.RawMessage, until time.Time) Record {
-	r.State, r.Result, r.ResultUntil, r.Failure, r.Task, r.Arguments = Done, result, until, nil, "", nil
+	r.State, r.Result, r.ResultUntil, r.Failure, r.Task, r.Arguments, r.Round = Done, result, until, nil, "", nil, nil
 	r.Until = later(r.Until, until)
 	return r
 }
 
 // Fail returns the record of a call that will never run.
 func (r Record) Fail(f *messages.Failure) Record {
-	r.State, r.Failure, r.Arguments = Failed, f, nil
+	r.State, r.Failure, r.Arguments, r.Round = Failed, f, nil, nil
 	return r
 }
 
@@ -159,7 +168,7 @@ func (r Record) IsOver() bool {
 // isOutcome reports whether the record only says what became of a call that was sent or proposed before.
 func (r Record) isOutcome() bool {
 	switch r.State {
-	case Allowed, Task, Unknown, Done, Failed:
+	case Allowed, Asked, Task, Unknown, Done, Failed:
 		return true
 	}
 	return false
@@ -182,7 +191,7 @@ type Step int
 
 // The steps.
 const (
-	Run    Step = iota // the call is sent, or its task followed
+	Run    Step = iota // the call or its next round is sent, or its task followed
 	Wait               // somebody else has sent it, or finds out what became of it
 	Learn              // find out what became of it
 	Tell               // the record says what became of it
@@ -201,6 +210,10 @@ func (r Record) Next(call, me string, resolves bool, now time.Time) Step {
 	switch r.State {
 	case Allowed, Task:
 		return Run
+	case Asked:
+		if !r.Cancelled {
+			return Run
+		}
 	case Sent, Asking:
 		switch {
 		case isOf(r.By, me): // who has sent it is gone

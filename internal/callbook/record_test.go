@@ -24,7 +24,8 @@ var follows = map[State][]State{
 	None:     {Proposed, Sent},
 	Proposed: {Proposed, Allowed, Failed},
 	Allowed:  {Sent, Failed},
-	Sent:     {Allowed, Failed, Task, Unknown, Asking, Done},
+	Sent:     {Allowed, Failed, Asked, Task, Unknown, Asking, Done},
+	Asked:    {Sent},
 	Task:     {Unknown, Done},
 	Unknown:  {Asking, Done},
 	Asking:   {Asking, Allowed, Unknown, Done},
@@ -50,7 +51,7 @@ func TestTheStateOfACallDecidesWhatWhoeverAsksForItDoes(t *testing.T) {
 	open := row{mine: steps{Tell, Learn}, mineEnded: steps{Tell, Learn}, other: steps{Wait, Wait}, otherEnded: steps{Tell, Learn}}
 	lost := row{mine: steps{Tell, Learn}, mineEnded: steps{Tell, Learn}, other: steps{Tell, Learn}, otherEnded: steps{Tell, Learn}}
 	rows := map[State]row{
-		None: always(Run), Proposed: always(Refuse), Allowed: always(Run), Sent: open, Task: always(Run),
+		None: always(Run), Proposed: always(Refuse), Allowed: always(Run), Sent: open, Asked: always(Run), Task: always(Run),
 		Unknown: lost, Asking: open, Done: always(Tell), Failed: always(Tell),
 	}
 	require.Len(t, rows, len(follows))
@@ -264,7 +265,7 @@ func TestAFailureThatWasKeptIsReaddressed(t *testing.T) {
 
 // Only what permits something new is no outcome.
 func TestTheOutcomesAreTheStatesOfACallThatIsNotSentForThem(t *testing.T) {
-	outcomes := map[State]bool{Allowed: true, Task: true, Unknown: true, Done: true, Failed: true}
+	outcomes := map[State]bool{Allowed: true, Asked: true, Task: true, Unknown: true, Done: true, Failed: true}
 	for state := range follows {
 		kept, err := Record{State: state, Until: now}.encode(1)
 		require.NoError(t, err)

@@ -203,18 +203,25 @@ func (a *asker) send(ctx context.Context, e *Entry) (messages.Result, error) {
 	if a.s.wait(a.in, time.Second, a.name+" sends"); a.s.isOver(a.in) || a.s.fault(2, 6) == 1 {
 		return nil, a.failure(outcome{why: "no session"})
 	}
-	task, isTask := "", false
+	task, isTask, later := "", false, false
 	for attempt := 1; ; attempt++ {
 		done := make(chan outcome, 1)
-		go a.runOn(ctx, e, token, task, done)
+		go a.runOn(ctx, e, token, task, later, done)
 		o := a.s.await(ctx, done)
+		if o.asks { // the questions need no run
+			later = true
+			if a.s.wait(a.in, 5*time.Second, a.name+" has the answers"); !a.s.isOver(a.in) && ctx.Err() == nil {
+				continue
+			}
+			o.may, o.why = true, "no next round"
+		}
 		if a.s.wait(a.in, time.Second/2, a.name+" hears of its run"); o.result != nil {
 			return o.result, nil
 		}
 		if task, isTask = o.task, isTask || o.isTask; !o.may && attempt < 3 && ctx.Err() == nil {
 			continue
 		}
-		o.may = o.may || isTask
+		o.may = o.may || isTask || later
 		return nil, a.failure(o)
 	}
 }
@@ -230,7 +237,7 @@ func (a *asker) failure(o outcome) *messages.Failure {
 }
 
 // runOn runs a call on a connection, as contract.Call does.
-func (a *asker) runOn(ctx context.Context, e *Entry, token, task string, done chan<- outcome) {
+func (a *asker) runOn(ctx context.Context, e *Entry, token, task string, later bool, done chan<- outcome) {
 	o := outcome{why: "gone"}
 	defer func() { done <- o }()
 	if !a.s.wait(a.in, time.Second, a.name+" runs") || !e.Hold() {
@@ -242,6 +249,15 @@ func (a *asker) runOn(ctx context.Context, e *Entry, token, task string, done ch
 			a.s.Crossed("a task is followed by another asker")
 		}
 	}
+	if task == "" && !later && e.Round() != nil {
+		a.s.Crossed("the next round is sent by another asker")
+		o = outcome{asks: true}
+		return
+	}
+	notRun := e.NotRun
+	if later {
+		notRun = e.RoundNotSent
+	}
 	if task == "" {
 		if err := e.Begin(ctx); err != nil {
 			o.why = err.Error()
@@ -249,10 +265,13 @@ func (a *asker) runOn(ctx context.Context, e *Entry, token, task string, done ch
 		}
 		if a.s.rarely(3) && !a.s.wait(a.in, 5*time.Second, a.name+" is about to send") || a.s.isOver(a.in) || ctx.Err() != nil {
 			o.why = "not sent"
-			e.NotRun(ctx)
+			notRun(ctx)
 			return
 		}
-		o = a.s.call(ctx, a.of, token)
+		if o = a.s.call(ctx, a.of, token, later); o.asks {
+			e.Asks(ctx, []byte(`{"requestState":"s"}`))
+			return
+		}
 		if task = o.task; task != "" {
 			e.Became(ctx, task)
 		}
@@ -268,7 +287,7 @@ func (a *asker) runOn(ctx context.Context, e *Entry, token, task string, done ch
 		a.s.got[a.of] = true
 		e.Ran(ctx, o.result)
 	case !o.may:
-		e.NotRun(ctx)
+		notRun(ctx)
 	case o.gone:
 		e.Lost(ctx, a.failure(o))
 	}

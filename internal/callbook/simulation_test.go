@@ -17,7 +17,7 @@ import (
 var schedules = schedule.Simulation{
 	Test: "go test ./internal/callbook", Seeds: 300, Simulate: simulate, Many: 20_000, Crossings: append(transitions(),
 		"a process dies", "a request to the store outlives its process", "resolved: ran", "resolved: not_run",
-		"a task is followed by another asker", "a call is lost", "a second answer", "a call is refused for another one",
+		"a task is followed by another asker", "the next round is sent by another asker", "a call is lost", "a second answer", "a call is refused for another one",
 	),
 }
 

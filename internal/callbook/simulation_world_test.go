@@ -176,6 +176,7 @@ func (s *simulation) changed(before Record, record *mcpbridge.Record) {
 // request is a call on its way to the server.
 type request struct {
 	of, token string
+	later     bool // it has the answers of a round
 	fenced    bool // the server does not run it any more
 	answer    chan outcome
 }
@@ -187,12 +188,13 @@ type outcome struct {
 	why    string
 	may    bool // it may have run
 	isTask bool // it is one
+	asks   bool // the server asks for input
 	gone   bool // its task is over
 }
 
 // call sends a call, and returns its outcome. Requests go on when the process that has sent them has died.
-func (s *simulation) call(ctx context.Context, of, token string) outcome {
-	r := &request{of: of, token: token, answer: make(chan outcome, 2)}
+func (s *simulation) call(ctx context.Context, of, token string, later bool) outcome {
+	r := &request{of: of, token: token, later: later, answer: make(chan outcome, 2)}
 	s.requests = append(s.requests, r)
 	s.sent[of]++
 	s.Logf("%s is sent", of)
@@ -227,6 +229,12 @@ func (s *simulation) serve(r *request) {
 		if !s.wait(nil, 10*time.Second, r.of+" arrives late") || r.fenced {
 			return
 		}
+	}
+	if s.cfg.asTasks && !r.later && s.rarely(3) {
+		if s.wait(nil, 5*time.Second, r.of+" is answered with a question") {
+			r.answer <- outcome{asks: true}
+		}
+		return
 	}
 	s.run(r.of)
 	if s.cfg.asTasks && s.rarely(2) {

@@ -22,6 +22,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/entry"
 	"github.com/mcpactor/mcpactor/internal/freeport"
 	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/internal/mismatch"
 	"github.com/mcpactor/mcpactor/internal/operations"
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/recordkey"
@@ -128,6 +129,9 @@ func DecodeResult(method string, raw []byte) (mcp.Result, error) {
 
 // ParseJSON is [results.Parse].
 var ParseJSON = results.Parse
+
+// FindMismatch is [mismatch.Find].
+var FindMismatch = mismatch.Find
 
 // LimitStore is [storelimit.New].
 var LimitStore = storelimit.New

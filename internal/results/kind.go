@@ -3,6 +3,8 @@ package results
 import (
 	"bytes"
 	"fmt"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Misunderstood is the error for a result that its method or its protocol does not have. The request
@@ -42,6 +44,18 @@ func Check(method string, raw []byte, isModern bool) error {
 		return &Misunderstood{"the result asks for input (resultType input_required), which its protocol or its method does not have"}
 	}
 	return &Misunderstood{fmt.Sprintf("the type of the result is not known (resultType %q)", resultType)}
+}
+
+// IsUnfinished reports whether a result of a request with this method, of protocol 2026-07-28, is not that of its operation yet: it
+// asks for input, or is a task.
+func IsUnfinished(method string, raw []byte) bool {
+	return asking[method] && (IsOfType(raw, "input_required") || IsOfType(raw, "task"))
+}
+
+// Empty returns an empty result of a request with this method, which [Knows] knows.
+func Empty(method string) mcp.Result {
+	result, _ := decoders[method].decode([]byte("{}")) // all members may be missing
+	return result
 }
 
 // IsOfType reports whether a result has this resultType.

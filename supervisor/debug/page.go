@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/toolsize"
 	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -108,6 +109,7 @@ type serverRow struct {
 // listRow is what the catalogue knows of one kind of list.
 type listRow struct {
 	Kind, Items, Scopes string
+	Size                string // of the tools, or empty
 	Since               moment
 	Stale               bool
 }
@@ -294,7 +296,11 @@ func serverRowOf(s *messages.ServerSnapshot, now time.Time) serverRow {
 	for _, method := range slices.Sorted(maps.Keys(s.Lists)) {
 		lists := s.Lists[method]
 		kind := strings.ReplaceAll(strings.TrimSuffix(method, "/list"), "/", " ")
-		row.Lists = append(row.Lists, listRow{kind, count(lists.Items), count(lists.Scopes), lasting(lists.Oldest, now), lists.Stale > 0})
+		size := ""
+		if lists.Bytes > 0 {
+			size = count(lists.Bytes) + " bytes, about " + count(toolsize.Tokens(lists.Bytes)) + " tokens"
+		}
+		row.Lists = append(row.Lists, listRow{kind, count(lists.Items), count(lists.Scopes), size, lasting(lists.Oldest, now), lists.Stale > 0})
 	}
 	return row
 }

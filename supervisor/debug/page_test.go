@@ -34,7 +34,7 @@ func big(n int) (*Handler, *messages.Snapshot) {
 			row.Load.Durations.Counts[i] = uint64(i)
 		}
 		row.Lists = map[string]messages.ListsSnapshot{
-			"tools/list":               {Lists: 1, Scopes: n / 20, Items: 17, Oldest: now.Add(-time.Minute)},
+			"tools/list":               {Lists: 1, Scopes: n / 20, Items: 17, Bytes: 9876, Oldest: now.Add(-time.Minute)},
 			"resources/templates/list": {Lists: 2, Scopes: 2, Items: 3, Oldest: now, Stale: 1},
 		}
 		snap.Servers = append(snap.Servers, row)
@@ -59,8 +59,8 @@ func TestSizeOfAPageDoesNotGrowWithTheSessions(t *testing.T) {
 		require.NoError(t, pages.ExecuteTemplate(&page, "index", h.index(snap, parseQuery(url.Values{"sort": {"-calls"}}), false)))
 		require.Equal(t, pageSize, strings.Count(page.String(), `<tr data-key="session?`))
 		sizes[n] = page.Len()
-		require.Contains(t, page.String(), `<b>17</b> tools</span> <small>`+count(n/20)+` scopes, `)
-		require.Equal(t, 20, strings.Count(page.String(), `<b>3</b> resources templates</span>`))
+		require.Contains(t, page.String(), `>9,876 bytes, about 2,469 tokens</span>, `+count(n/20)+` scopes, `)
+		require.Equal(t, 20, strings.Count(page.String(), `<b>3</b> resources templates</span> <small>2 scopes`))
 		require.Equal(t, 20, strings.Count(page.String(), `>stale</span>`))
 	}
 	require.InDelta(t, sizes[1000], sizes[10_000], 2000)

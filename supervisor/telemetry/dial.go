@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/caller"
 	"github.com/mcpactor/mcpactor/internal/dial"
+	"github.com/mcpactor/mcpactor/internal/rounds"
 	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/internal/tracecontext"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -91,10 +92,15 @@ type conn struct {
 
 // Do runs an operation: one of a call, or one that sets up the MCP session.
 func (c *conn) Do(ctx context.Context, op messages.Operation) (messages.Result, error) {
-	if k, ok := ctx.Value(callKey{}).(*call); ok {
-		if _, follows := op.(tasks.Operation); follows { // the task of the call: it is no other run
+	switch op.(type) {
+	case *rounds.Questions:
+		return c.Conn.Do(ctx, op)
+	case tasks.Operation, *rounds.Next: // it is no other run of its call
+		if _, ok := ctx.Value(callKey{}).(*call); ok {
 			return c.do(ctx, nil, op)
 		}
+	}
+	if k, ok := ctx.Value(callKey{}).(*call); ok {
 		return k.run(ctx, c, op)
 	}
 	if _, sendsNothing := op.(*messages.Open); sendsNothing {

@@ -70,6 +70,7 @@ type List struct {
 	Introduction json.RawMessage       // the same as it came, or nil
 	Digest       string                // lists with the same digest are the same
 	Items        int                   // the number of tools, or of what else is listed
+	Bytes        int                   // see package toolsize; 0 if no tools are listed
 	At           time.Time             // when it was fetched
 	Until        time.Time             // the end of the time that the server gives it, or zero
 	Private      bool                  // the server says that it is for this scope only
@@ -345,7 +346,7 @@ func (c *Catalogue) Snapshot(now time.Time) map[string]map[string]messages.Lists
 		one := all[e.server][e.method]
 		one.Lists++
 		one.Scopes += len(e.scopes)
-		one.Items = max(one.Items, e.shared.Items)
+		one.Items, one.Bytes = max(one.Items, e.shared.Items), max(one.Bytes, e.shared.Bytes)
 		if e.stale(now) {
 			one.Stale++
 		}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/messages"
@@ -275,4 +276,18 @@ func TestScopesThatAreCountedAreBounded(t *testing.T) {
 	ask("t", "one", 1)
 	require.Equal(t, 1, names())
 	require.Equal(t, 1, c.counted)
+}
+
+// The page shows what the largest list takes of a model's context.
+func TestSnapshotHasTheSizeOfTheLargestListOfTools(t *testing.T) {
+	w := newWorld(t, 0)
+	for i, k := range []*key{w.keys[0], w.keys[1]} {
+		require.NotEqual(t, w.keys[0].class, w.keys[1].class)
+		tools := []*mcp.Tool{{Name: "a", Title: "not counted", InputSchema: map[string]any{"type": "object"}}, nil, {Name: "b"}}
+		list := ListOf(&messages.ToolList{Result: &mcp.ListToolsResult{Tools: tools[i:]}}, &messages.Listing{At: w.now})
+		w.catalogue.Fetched(w.ask(k).Run, nil, list, nil, w.now)
+	}
+	want := len(`{"name":"a","inputSchema":{"type":"object"}}` + `{"name":"b"}`)
+	require.Equal(t, want, w.catalogue.Snapshot(w.now)["s"][method].Bytes)
+	require.Zero(t, ListOf(&messages.PromptList{Result: &mcp.ListPromptsResult{Prompts: []*mcp.Prompt{{Name: "a"}}}}, &messages.Listing{}).Bytes)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/results"
+	"github.com/mcpactor/mcpactor/internal/toolsize"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -18,7 +19,13 @@ import (
 func ListOf(result messages.Result, from *messages.Listing) *List {
 	switch r := result.(type) {
 	case *messages.ToolList:
-		return listOf(r, r.Result.Tools, r.Result.Cacheable, from)
+		l := listOf(r, r.Result.Tools, r.Result.Cacheable, from)
+		for _, tool := range r.Result.Tools {
+			if tool != nil {
+				l.Bytes += toolsize.Of(tool.Name, tool.Description, tool.InputSchema)
+			}
+		}
+		return l
 	case *messages.PromptList:
 		return listOf(r, r.Result.Prompts, r.Result.Cacheable, from)
 	case *messages.ResourceList:

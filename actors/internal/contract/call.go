@@ -10,6 +10,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/callbook"
 	"github.com/mcpactor/mcpactor/internal/caller"
 	"github.com/mcpactor/mcpactor/internal/dial"
+	"github.com/mcpactor/mcpactor/internal/rounds"
 	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -48,6 +49,8 @@ type Run struct {
 	Replied     bool             // it has its reply; it may still run
 	Answered    CallReplied      // sent with the reply
 
+	Rounds   rounds.Rounds   // that were answered with questions
+	newRound bool            // the last run has sent the next round for the first time
 	Task     *tasks.Task     // that the server has turned it into, or nil
 	answered map[string]bool // the questions of the task, by their keys; belongs to the goroutine that follows the task
 

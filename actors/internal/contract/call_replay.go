@@ -20,6 +20,8 @@ const maxUnprocessed = 6
 func (k *Call) NoteUnprocessed(e *mcpbridge.Error) {
 	switch {
 	case k.Run.Task != nil: // it has run
+	case WasWithheld(e) && k.Run.newRound:
+		k.Run.Rounds = k.Run.Rounds.Unsent()
 	case WasWithheld(e):
 		k.Run.Attempts--
 	case e.Class == mcpbridge.NotSent && k.Run.unprocessed < maxUnprocessed:

@@ -8,8 +8,8 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// Perform runs the call on conn after a pause, which ends with ctx. It may block.
-func (k *Call) Perform(ctx context.Context, pause time.Duration, conn dial.Conn) (result messages.Result, err error) {
+// Perform runs the call on conn after a pause, which ends with ctx. op is its operation, or a later round of it. It may block.
+func (k *Call) Perform(ctx context.Context, pause time.Duration, conn dial.Conn, op messages.Operation) (result messages.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = Panicked(r)
@@ -28,7 +28,7 @@ func (k *Call) Perform(ctx context.Context, pause time.Duration, conn dial.Conn)
 		info := conn.Info()
 		return &messages.SessionInfo{Receipt: messages.Receipt{Odd: info.Odd}, Server: info.Server, Stateless: info.Stateless}, nil
 	}
-	result, err = conn.Do(ctx, k.Op)
+	result, err = conn.Do(ctx, op)
 	if asks, _ := AsksCatalogue(k.Op); asks && err == nil {
 		*ListingOf(result) = &messages.Listing{Server: conn.Info().Server, AsSent: conn.Info().AsSent, At: time.Now()}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/internal/dial"
+	"github.com/mcpactor/mcpactor/internal/rounds"
 	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
@@ -35,16 +36,16 @@ type TaskHeard struct {
 	Task *tasks.Task
 }
 
-// RunOn runs the call on a connection, after a pause. task is what the call has become in an earlier run, or nil. It may
-// block.
-func (k *Call) RunOn(ctx context.Context, pause time.Duration, conn dial.Conn, task *tasks.Task, self *mailbox.Mailbox) (result messages.Result, err error) {
+// RunOn runs the call on a connection, after a pause. op is what is sent: its operation, or a later round of it. task is what the
+// call has become in an earlier run, or nil. A result may be [rounds.Asked]: then the next round is another run. It may block.
+func (k *Call) RunOn(ctx context.Context, pause time.Duration, conn dial.Conn, op messages.Operation, task *tasks.Task, self *mailbox.Mailbox) (result messages.Result, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = Panicked(r)
 		}
 	}()
 	if k.Record == nil {
-		return k.send(ctx, pause, conn, task, self)
+		return k.send(ctx, pause, conn, op, task, self)
 	}
 	if !k.Record.Hold() {
 		return nil, &mcpbridge.Error{Class: mcpbridge.Cancelled, Detail: "the call was given up before it was sent"}
@@ -54,15 +55,24 @@ func (k *Call) RunOn(ctx context.Context, pause time.Duration, conn dial.Conn, t
 		task = &tasks.Task{ID: id, Status: tasks.Working}
 		self.PostUserMessage(&TaskHeard{k, task})
 	}
+	_, isLater := op.(*rounds.Next)                                         // the rounds before have run
+	if round := k.Record.Round(); round != nil && task == nil && !isLater { // an earlier process has sent the rounds so far
+		return rounds.Decode(round)
+	}
 	if task == nil {
 		if err := k.Record.Begin(ctx); err != nil {
 			return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: "the call is durable, and could not be recorded: " + err.Error(), Err: err}
 		}
 	}
-	result, err = k.send(ctx, pause, conn, task, self)
+	result, err = k.send(ctx, pause, conn, op, task, self)
+	asked, asks := result.(*rounds.Asked)
 	switch e := mcpbridge.AsError(err); {
+	case asks && e == nil:
+		k.Record.Asks(ctx, asked.Raw)
 	case e == nil:
 		k.Record.Ran(ctx, result)
+	case !e.MayHaveRun() && isLater:
+		k.Record.RoundNotSent(ctx)
 	case !e.MayHaveRun():
 		k.Record.NotRun(ctx)
 	case e.Begun, errors.Is(err, errTaskGone): // the task is over
@@ -71,10 +81,10 @@ func (k *Call) RunOn(ctx context.Context, pause time.Duration, conn dial.Conn, t
 	return result, err
 }
 
-// send sends the call, or follows the task that it has become.
-func (k *Call) send(ctx context.Context, pause time.Duration, conn dial.Conn, task *tasks.Task, self *mailbox.Mailbox) (messages.Result, error) {
+// send sends a round of the call, or follows the task that it has become.
+func (k *Call) send(ctx context.Context, pause time.Duration, conn dial.Conn, op messages.Operation, task *tasks.Task, self *mailbox.Mailbox) (messages.Result, error) {
 	if task == nil {
-		result, err := k.Perform(ctx, pause, conn)
+		result, err := k.Perform(ctx, pause, conn, op)
 		if task, _ = result.(*tasks.Task); task == nil || err != nil {
 			return result, err
 		}

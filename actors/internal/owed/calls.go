@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -65,6 +66,25 @@ func (c *Calls) OnlyOperation() (op messages.Operation, is bool) {
 func (c *Calls) CancelRunning() {
 	for k := range c.Running.All() {
 		k.Run.Ctx.Cancel()
+	}
+}
+
+// AnyOn reports whether calls run on a connection. Those whose questions are asked run on none.
+func (c *Calls) AnyOn(conn dial.Conn) bool {
+	for k := range c.Running.All() {
+		if k.Run.Conn == conn {
+			return true
+		}
+	}
+	return false
+}
+
+// CancelOn cancels all calls that run on a connection.
+func (c *Calls) CancelOn(conn dial.Conn) {
+	for k := range c.Running.All() {
+		if k.Run.Conn == conn {
+			k.Run.Ctx.Cancel()
+		}
 	}
 }
 

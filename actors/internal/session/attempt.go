@@ -13,6 +13,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/internal/dial"
+	"github.com/mcpactor/mcpactor/internal/rounds"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -146,7 +147,7 @@ func (d dialAttempt) setUp(ctx context.Context, conn dial.Conn) (missed []string
 		d.setup = nil
 	}
 	for _, params := range d.setup {
-		result, err := conn.Do(ctx, &messages.CallTool{Params: params})
+		result, err := rounds.Do(ctx, conn.Do, &messages.CallTool{Params: params})
 		if r, ok := result.(*messages.ToolResult); ok && err == nil && r.Result.IsError {
 			err = errors.New("the tool returned an error")
 		}

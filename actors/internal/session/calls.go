@@ -5,6 +5,8 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/callctx"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/internal/dial"
+	"github.com/mcpactor/mcpactor/internal/rounds"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -63,7 +65,8 @@ func (s *session) start(k *contract.Call, now time.Time) {
 	ctx.Init(k, k.Deadline)
 	conn := s.conns.Current
 	k.Run.Conn, k.Run.Ctx, k.Run.Generation = conn, ctx, s.generation
-	if k.Run.Task == nil { // else the run follows what an earlier one has begun
+	op, isNew := k.NextRun()
+	if k.Run.Task == nil && !isNew { // else the run follows what an earlier one has begun
 		if k.Run.Attempts++; k.Run.Attempts == 1 {
 			k.Run.Answered.Waited = now.Sub(k.Accepted)
 		} else {
@@ -78,7 +81,7 @@ func (s *session) start(k *contract.Call, now time.Time) {
 	pause, self, task := k.Pause(s.cfg.Random), &s.mailbox, k.Run.Task
 	s.cfg.Dispatcher.Schedule(func() { // not async: each call would have one closure more
 		defer ctx.Cancel()
-		result, err := k.RunOn(ctx, pause, conn, task, self)
+		result, err := k.RunOn(ctx, pause, conn, op, task, self)
 		self.PostUserMessage(&callReturned{k, conn, result, err})
 	})
 }
@@ -151,13 +154,25 @@ func (s *session) onCallReturned(msg *callReturned) {
 	switch {
 	case k.Run.Replied:
 	case e == nil:
-		s.out.reply(k, k.AddReceipt(msg.result))
+		s.onResult(k, msg)
 	default:
 		s.onCallFailed(k, e)
 	}
 	// An error of an older connection does not concern the current one.
 	if e != nil && e.Session.HasEnded() && msg.conn == s.conns.Current && s.drainOrder == nil {
 		s.connectionEnded(e)
+	}
+}
+
+// onResult answers a call with its result, or goes on with what its server has answered in place of one.
+func (s *session) onResult(k *contract.Call, msg *callReturned) {
+	switch result := msg.result.(type) {
+	case *rounds.Asked:
+		s.onAsked(k, msg.conn, result)
+	case *rounds.Answers:
+		s.onAnswered(k, result)
+	default:
+		s.out.reply(k, k.AddReceipt(result))
 	}
 }
 
@@ -233,5 +248,58 @@ func (s *session) failParked(cause *mcpbridge.Error, retryAt time.Time) {
 		f := k.Unavailable(cause)
 		contract.RetryIn(f, max(f.RetryAfter, time.Until(retryAt)))
 		s.out.reply(k, f)
+	}
+}
+
+// onAsked asks the questions with which the server has answered a call, or parks the call for its next round if there are none.
+func (s *session) onAsked(k *contract.Call, conn dial.Conn, asked *rounds.Asked) {
+	switch step, e := k.Asks(asked); step {
+	case rounds.GiveUp:
+		s.out.reply(k, k.FailureOf(e))
+	case rounds.Send:
+		s.continueRounds(k)
+	case rounds.Ask:
+		s.ask(k, conn, asked)
+	}
+}
+
+// ask asks the questions. The call runs meanwhile, and on no connection.
+func (s *session) ask(k *contract.Call, conn dial.Conn, asked *rounds.Asked) {
+	ctx := new(callctx.Context) // the run before may still read its own
+	ctx.Init(k, k.Deadline)
+	k.Run.Conn, k.Run.Ctx = nil, ctx
+	s.calls.Running.Push(k)
+	k.Hear(time.Now())
+	if at, quiet := k.EndsAt(); quiet {
+		s.timer.By(at)
+	}
+	self := &s.mailbox
+	s.cfg.Dispatcher.Schedule(func() {
+		defer ctx.Cancel()
+		result, err := k.Ask(ctx, conn, asked)
+		self.PostUserMessage(&callReturned{k, nil, result, err})
+	})
+}
+
+// onAnswered takes the answers to all questions of a call.
+func (s *session) onAnswered(k *contract.Call, answers *rounds.Answers) {
+	k.Run.Rounds = k.Run.Rounds.Answered(answers.All)
+	s.continueRounds(k)
+}
+
+// continueRounds has the next round of a call sent: by the ready state or on the next connection. A session that drains sends it on
+// the connection that is still open.
+func (s *session) continueRounds(k *contract.Call) {
+	switch {
+	case s.drainOrder == nil:
+		k.Run.Conn = nil
+		s.calls.Parked.PushFront(k)
+		s.timer.By(k.ParkedUntil())
+	case s.conns.Current != nil && s.conns.Closing == nil:
+		s.start(k, time.Now())
+	case s.drainOrder.Evict:
+		s.out.report(&contract.CallsHandedBack{Of: s.out.of, Calls: []*contract.Call{k}})
+	default:
+		s.out.reply(k, k.ClosedWhileParked())
 	}
 }

@@ -28,7 +28,7 @@ func (s *session) serveDeadlines() {
 			s.cutOff(k, messages.CodeQuiet, fmt.Sprintf("nothing was heard of it for %v", k.Op.Head().Quiet))
 		case !k.Run.Replied:
 			s.cutOff(k, messages.CodeDeadline, "")
-		case k.Run.Conn == s.conns.Current && s.drainOrder == nil:
+		case k.Run.Conn != nil && k.Run.Conn == s.conns.Current && s.drainOrder == nil:
 			s.connectionEnded(&mcpbridge.Error{Class: mcpbridge.Lost, Session: mcpbridge.Broken, Detail: "a cancelled call does not return"})
 		}
 	}

@@ -45,7 +45,7 @@ func (k *keepalive) pingIfDue(conn dial.Conn) *mcpbridge.Error {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)
 		defer cancel()
 		ping := &contract.Call{Op: &messages.Ping{}}
-		_, err := ping.Perform(ctx, 0, conn)
+		_, err := ping.Perform(ctx, 0, conn, ping.Op)
 		return &pingReturned{conn, err}
 	})
 	k.schedule()

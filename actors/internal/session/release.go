@@ -14,11 +14,11 @@ func (s *session) releaseOld() {
 	if s.conns.Old == nil || s.conns.Closing != nil {
 		return
 	}
-	if s.calls.Running.Count > 0 && time.Now().Before(s.graceEnds) {
+	if s.calls.AnyOn(s.conns.Old) && time.Now().Before(s.graceEnds) {
 		s.timer.By(s.graceEnds)
 		return
 	}
-	s.calls.CancelRunning()
+	s.calls.CancelOn(s.conns.Old)
 	conn, timeout := s.conns.Old, s.limits.CloseTimeout
 	release := conn.Detach
 	if s.conns.IsGone(conn) && !s.wanted() {

@@ -527,11 +527,9 @@ func TestArgumentsMayHaveNumbersOfAnySize(t *testing.T) {
 func TestCommandThatTheOwnerDoesNotUnderstandIsNamed(t *testing.T) {
 	inWorld(t, 2, nil, func(w *world) {
 		a, b := w.members[0], w.members[1]
-		deep := map[string]any{}
-		for range 10_000 { // encoding/json decodes nothing that is nested deeper
-			deep = map[string]any{"n": deep}
-		}
-		op := call(w.scopeOf(b, 0), "count", func(op *messages.CallTool) { op.Params.Meta = deep })
+		op := call(w.scopeOf(b, 0), "count", func(op *messages.CallTool) {
+			op.Params.InputResponses = mcp.InputResponseMap{"x": nil} // which the SDK encodes, but does not decode
+		})
 		f := a.send(op).fails(messages.CodeInvalid)
 		require.Contains(t, f.Detail, "the member b does not understand the command")
 		require.Equal(t, &messages.Failure{

@@ -190,7 +190,7 @@ func mergeServer(servers map[string]*messages.ServerSnapshot, one *messages.Serv
 			sum.Oldest = lists.Oldest
 		}
 		sum.Lists, sum.Scopes, sum.Stale = sum.Lists+lists.Lists, sum.Scopes+lists.Scopes, sum.Stale+lists.Stale
-		sum.Items = max(sum.Items, lists.Items)
+		sum.Items, sum.Bytes = max(sum.Items, lists.Items), max(sum.Bytes, lists.Bytes)
 		all.Lists[method] = sum
 	}
 	add(&all.Load, &one.Load)

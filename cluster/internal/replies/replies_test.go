@@ -56,7 +56,9 @@ func TestSnapshotAddsWhatTheMembersHave(t *testing.T) {
 	one := func(open int, health messages.Health, key string) *messages.Snapshot {
 		return &messages.Snapshot{
 			Total: 1, Open: open, Cap: 10, States: map[messages.State]int{messages.StateReady: 1},
-			Servers:  []messages.ServerSnapshot{{Name: "s", Health: health, Sessions: 1}},
+			Servers: []messages.ServerSnapshot{{
+				Name: "s", Health: health, Sessions: 1, Lists: map[string]messages.ListsSnapshot{"tools/list": {Lists: 1, Items: open, Bytes: 100 * open}},
+			}},
 			Sessions: []messages.SessionSnapshot{{Key: messages.Key{Server: "s", Scope: key}, State: messages.StateReady}},
 		}
 	}
@@ -67,6 +69,7 @@ func TestSnapshotAddsWhatTheMembersHave(t *testing.T) {
 	require.Equal(t, []int{2, 3, 20, 2}, []int{all.Total, all.Open, all.Cap, all.States[messages.StateReady]})
 	require.Equal(t, messages.HealthDown, all.Servers[0].Health)
 	require.Equal(t, 2, all.Servers[0].Sessions)
+	require.Equal(t, messages.ListsSnapshot{Lists: 2, Items: 2, Bytes: 200}, all.Servers[0].Lists["tools/list"], "of the largest list")
 	require.Len(t, all.Sessions, 1)
 	require.Equal(t, []bool{true, true, false}, []bool{all.Members[0].Answered, all.Members[1].Answered, all.Members[2].Answered})
 	require.Equal(t, 2, all.Members[1].Open)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"github.com/mcpactor/mcpactor/internal/clusterapi"
 	"github.com/mcpactor/mcpactor/messages"
@@ -161,8 +162,8 @@ func unmarshal(data []byte, into any) error {
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
-	if err := d.Decode(into); err != nil {
-		return undecoded(data, err)
+	if d.Decode(into) != nil {
+		return undecoded(data, into)
 	}
 	convertNumbers(reflect.ValueOf(into).Elem())
 	return nil
@@ -173,20 +174,17 @@ func parse(data []byte, into any) error {
 	if clusterapi.ParseJSON(data, into) == nil {
 		return nil
 	}
-	if err := json.Unmarshal(data, into); err != nil { // which says what is wrong
-		return undecoded(data, err)
+	if json.Unmarshal(data, into) != nil {
+		return undecoded(data, into)
 	}
 	return nil
 }
 
-// undecoded returns the problem of JSON that does not fit a type.
-func undecoded(data []byte, err error) error {
-	var wrong *json.UnmarshalTypeError
-	switch {
-	case !json.Valid(data):
+// undecoded returns the problem of JSON that does not fit the type of a value.
+func undecoded(data []byte, into any) error {
+	if !json.Valid(data) {
 		return problem("is not JSON")
-	case errors.As(err, &wrong) && wrong.Field != "":
-		return problem(wrong.Field + " does not fit its type")
 	}
-	return problem("does not fit its type")
+	path, _, _ := clusterapi.FindMismatch(data, reflect.TypeOf(into))
+	return problem(strings.TrimSpace(strings.TrimPrefix(path, ".") + " does not fit its type"))
 }

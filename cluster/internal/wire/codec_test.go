@@ -228,10 +228,11 @@ func TestDecodeSaysWhatIsWrongAndQuotesNoValue(t *testing.T) {
 	for _, row := range []struct{ typ, body, want string }{
 		{"call-tool", `{"Header":{"Key":7}}`, "call-tool: Header.Key does not fit its type"},
 		{"call-tool", `{"Header":{"Deadline":"s3cr3t"}}`, "call-tool: Header.Deadline does not fit its type"},
-		{"call-tool", `{"params":{"name":["s3cr3t"]}}`, "call-tool: params.CallToolParams.name does not fit its type"},
+		{"call-tool", `{"params":{"name":["s3cr3t"]}}`, "call-tool: params.name does not fit its type"},
+		{"get-prompt", `{"params":{"arguments":{"s3cr3t":7}}}`, "get-prompt: params.arguments.* does not fit its type"},
 		{"call-tool", `{"params":{"arguments":{"json":"s3cr3t","map":true}}}`, "call-tool: params: arguments: does not fit its type"},
 		{"custom", `{"params":{"json":[1],"map":true}}`, "custom: params: does not fit its type"},
-		{"complete", `{"params":{"ref":{"type":"s3cr3t"}}}`, "complete: does not fit its type"},
+		{"complete", `{"params":{"ref":{"type":"s3cr3t"}}}`, "complete: params.ref does not fit its type"},
 		{"tool-result", "{}\n", "tool-result: cannot be converted"},
 		{"tool-result", `{"key":{"scope":1}}`, "tool-result: key.scope does not fit its type"},
 		{"tool-result", "{}\n" + `{"inputRequests":{"s3cr3t":null}}`, "tool-result: code that converts it panicked"}, // the SDK

@@ -25,6 +25,7 @@ type callbacks struct {
 	hints   toolHints
 	dialing atomic.Pointer[handshake] // nil once the session is open
 	uses    protocol
+	logs    logOrder
 
 	roots atomic.Pointer[messages.SetRoots]    // or nil: then the server has to ask for them
 	level atomic.Pointer[messages.SetLogLevel] // that requests name, for protocol 2026-07-28; or nil
@@ -32,9 +33,10 @@ type callbacks struct {
 
 // protocol is what follows from the protocol of a session. Until the session is open, nothing does.
 type protocol struct {
-	isModern      bool // it is later than 2025-11-25
-	followsTasks  bool // the server may turn calls into tasks
-	carriesParams bool // the connection adds the parameters of an exchange to its request
+	version       string // of the protocol, or empty
+	isModern      bool   // it is later than 2025-11-25
+	followsTasks  bool   // the server may turn calls into tasks
+	carriesParams bool   // the connection adds the parameters of an exchange to its request
 }
 
 // hear passes a notification to the owner.
@@ -49,8 +51,11 @@ func (c *callbacks) hear(n messages.Notification) {
 // and replayed by the old hints. Notifications that are not part of MCP are passed on here, if the configuration has
 // them: the SDK drops them.
 func (c *callbacks) heardOnWire(method string, params json.RawMessage) {
-	if method == rpc.MethodToolsChanged {
+	switch method {
+	case rpc.MethodToolsChanged:
 		c.hints.clear()
+	case rpc.MethodLog:
+		c.logs.arrived()
 	}
 	beyond := c.server.CustomNotifications
 	if slices.Contains(beyond, method) || slices.Contains(beyond, rpc.AnyNotification) && !rpc.IsNotificationOfMCP(method) {
@@ -66,7 +71,9 @@ func (c *callbacks) ask(ctx context.Context, req messages.Request) messages.Answ
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(c.session.Cut, cancel)()
+	if !ex.Outlives {
+		defer context.AfterFunc(c.session.Cut, cancel)()
+	}
 	return c.owner.ask(ctx, req, ex.Operation)
 }
 
@@ -84,6 +91,14 @@ func (c *callbacks) logOf(params *mcp.LoggingMessageParams) messages.OperationRe
 func (c *callbacks) asSent(params mcp.Params) (raw messages.AsSent) {
 	if c.server.Verbatim {
 		raw.Verbatim = c.session.Questions.Kept(params)
+	}
+	return raw
+}
+
+// rawOf returns parameters as the server has sent them, or nothing if the configuration does not want them.
+func (c *callbacks) rawOf(params json.RawMessage) (raw messages.AsSent) {
+	if c.server.Verbatim {
+		raw.Verbatim = params
 	}
 	return raw
 }

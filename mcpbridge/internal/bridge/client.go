@@ -74,6 +74,7 @@ func newClient(info *mcp.Implementation, capabilities *mcp.ClientCapabilities, l
 			callbacksOf(ctx).hear(&messages.ResourceUpdated{URI: req.Params.URI, Meta: req.Params.Meta, AsSent: raw})
 		},
 		LoggingMessageHandler: func(ctx context.Context, req *mcp.LoggingMessageRequest) {
+			defer callbacksOf(ctx).logs.passed()
 			of, raw := callbacksOf(ctx).logOf(req.Params), callbacksOf(ctx).asSent(req.Params)
 			callbacksOf(ctx).hear(&messages.ServerLog{
 				Level: string(req.Params.Level), Logger: req.Params.Logger, Data: req.Params.Data, Operation: of, Meta: req.Params.Meta, AsSent: raw,
@@ -83,7 +84,7 @@ func newClient(info *mcp.Implementation, capabilities *mcp.ClientCapabilities, l
 			raw := callbacksOf(ctx).asSent(req.Params)
 			callbacksOf(ctx).hear(&messages.ElicitationCompleted{ElicitationID: req.Params.ElicitationID, Meta: req.Params.Meta, AsSent: raw})
 		},
-		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // see answerInputRequests
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // see inputIn
 	}
 	if capabilities.Elicitation != nil {
 		options.ElicitationHandler = elicit
@@ -102,7 +103,7 @@ func newClient(info *mcp.Implementation, capabilities *mcp.ClientCapabilities, l
 	})
 	c.AddSendingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		c.send = sending(next)
-		return answerInputRequests(c.send, c.receive)
+		return c.send
 	})
 	if declaresTasks(capabilities) {
 		for _, method := range []string{tasks.MethodGet, tasks.MethodUpdate, tasks.MethodCancel} {
@@ -246,7 +247,7 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		ex, c, wanted := wire.ExchangeOf(ctx), callbacksOf(ctx), results.Knows(method)
 		ex.Begin(wanted)
-		if level := c.logLevel(); level != "" && req.GetParams() != nil {
+		if level := c.logLevel(); level != "" && req.GetParams() != nil && req.GetParams().GetMeta()[mcp.MetaKeyLogLevel] == nil {
 			setMeta(req.GetParams(), mcp.MetaKeyLogLevel, level)
 		}
 		if trace := messages.TraceOf(ctx); trace.Parent != "" && req.GetParams() != nil {
@@ -258,12 +259,16 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		case rpc.MethodDiscover:
 			return discover(ctx, c, next, req)
 		}
+		c.uses.adaptMeta(req.GetParams())
+		if params, is := req.GetParams().(*mcp.ReadResourceParams); is && params.URI == uncachedURI {
+			req = withParams{req, ofOperation(params, ex.Operation)}
+		}
 		if ex.ProgressToken != "" {
 			if params, ok := req.GetParams().(mcp.RequestParams); ok {
 				params.SetProgressToken(ex.ProgressToken)
 			}
 		}
-		if extra := extraOf(ex.Operation, method); len(extra) > 0 && req.GetParams() != nil && !c.uses.isModern {
+		if extra := c.uses.adaptExtra(extraOf(ex.Operation, method)); len(extra) > 0 && req.GetParams() != nil {
 			params, err := withFields(req.GetParams(), extra)
 			if err != nil {
 				return nil, err
@@ -286,21 +291,32 @@ func sending(next mcp.MethodHandler) mcp.MethodHandler {
 		if raw == nil {
 			return result, err
 		}
+		if c.uses.isModern && isAsIs(ex.Operation, method) && results.IsUnfinished(method, raw) {
+			ex.Keep(raw)
+			return results.Empty(method), nil
+		}
+		if asked := inputIn(raw, method, c.uses.isModern); asked != nil {
+			return nil, asked
+		}
 		if task := taskIn(raw, method, c.uses.followsTasks); task != nil {
 			return nil, task
 		}
 		if err := results.Check(method, raw, c.uses.isModern); err != nil {
 			return nil, &mcpbridge.Error{Class: mcpbridge.Protocol, Sent: true, Detail: redact.Clean(err.Error()), Err: err}
 		}
-		return decoded(ex, method, raw, isVerbatim(ex.Operation, method))
+		result, err = decoded(ex, method, raw, isVerbatim(ex.Operation, method))
+		if read, is := result.(*mcp.ReadResourceResult); is && isUncached(ex.Operation, c.uses.isModern) {
+			ex.Read = read
+			return &mcp.ReadResourceResult{}, err
+		}
+		return result, err
 	}
 }
 
 // discover sends server/discover. It is no part of sending, where its function would make each request allocate.
 func discover(ctx context.Context, c *callbacks, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
-	return c.dialing.Load().discover(ctx, func(ctx context.Context) (mcp.Result, error) {
-		result, _, err := introduce(ctx, next, rpc.MethodDiscover, req)
-		return result, err
+	return c.dialing.Load().discover(ctx, func(ctx context.Context) (mcp.Result, json.RawMessage, error) {
+		return introduce(ctx, next, rpc.MethodDiscover, req)
 	})
 }
 
@@ -309,6 +325,9 @@ func discover(ctx context.Context, c *callbacks, next mcp.MethodHandler, req mcp
 func initialize(ctx context.Context, next mcp.MethodHandler, req mcp.Request) (mcp.Result, error) {
 	ex, shaking := wire.ExchangeOf(ctx), callbacksOf(ctx).dialing.Load()
 	further, keep := shaking.introduction()
+	if p, is := req.GetParams().(*mcp.InitializeParams); is {
+		p.ProtocolVersion = shaking.initializeVersion(p.ProtocolVersion)
+	}
 	if len(further) > 0 {
 		params, err := rpc.EncodeParams(req.GetParams())
 		if p, is := req.GetParams().(*mcp.InitializeParams); is && err == nil && p.Capabilities.RootsV2 == nil {

@@ -182,27 +182,6 @@ func TestOldProtocolsAreRememberedUntilTheServerIsAnother(t *testing.T) {
 	require.Equal(t, protocolLegacy, silent.version(nil))
 }
 
-// A call that has run in part is lost when its connection ends, also if its last
-// request was not sent.
-func TestCallThatHasBegunIsLostAndNotUnsent(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := asking(nil)
-		p.method, p.ends = "tools/call", true
-		p.said = []byte(`{"jsonrpc":"2.0","id":2,"result":{"resultType":"input_required","requestState":"s",` +
-			`"inputRequests":{"it":{"method":"elicitation/create","params":{"message":"?"}}}}}` + "\n")
-		p.ask = func(context.Context, messages.Request, messages.Operation) messages.Answer {
-			time.Sleep(time.Second)
-			return &messages.Elicited{Result: &mcp.ElicitResult{Action: "accept"}}
-		}
-		c, e := p.dial(t.Context(), 1<<20)
-		require.Nil(t, e)
-		c.callbacks.uses.isModern = true // its results ask for input
-		_, err := c.Do(t.Context(), toolCall())
-		require.Equal(t, mcpbridge.Lost, mcpbridge.AsError(err).Class, "%v", err)
-		require.NoError(t, c.Close(t.Context()))
-	})
-}
-
 func TestHintsAreThoseOfTheSessionUntilItsToolsChange(t *testing.T) {
 	one, other := &callbacks{server: new(mcpbridge.Server)}, new(callbacks)
 	one.hints.set([]*mcp.Tool{{Name: "read", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, {Name: "write"}}, one.hints.changed())

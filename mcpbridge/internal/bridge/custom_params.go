@@ -12,7 +12,7 @@ import (
 // customParams are the parameters of a custom method. The SDK and sending add to its _meta.
 type customParams struct {
 	mcp.ParamsBase
-	fields json.RawMessage // a JSON object
+	fields json.RawMessage // a JSON object, whose _meta stands in Meta if that has anything
 }
 
 // newCustomParams returns the parameters of an operation.
@@ -35,9 +35,13 @@ func newCustomParams(params any) (*customParams, error) {
 		if json.Unmarshal(meta, &p.Meta) != nil {
 			return nil, errors.New("_meta is no JSON object")
 		}
+		if len(p.Meta) > 0 {
+			delete(object, "_meta")
+			data, err = json.Marshal(object)
+		}
 	}
 	p.fields = data
-	return p, nil
+	return p, err
 }
 
 // MarshalJSON returns the parameters with their _meta.

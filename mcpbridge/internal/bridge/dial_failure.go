@@ -41,6 +41,7 @@ func (c *conn) explainDial(ctx context.Context, cause error, ex *wire.Exchange, 
 			_, e.Quote = c.link.DescribeEnd()
 		} else if c.at.Command != "" && c.link != nil && !ex.IsAnswered() {
 			e.Detail += ": the process runs, and does not answer"
+			_, e.Quote = c.link.DescribeEnd() // what it waits for may be on stderr
 		}
 	case c.link == nil:
 		e.Class = mcpbridge.Unavailable

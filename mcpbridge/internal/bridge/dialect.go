@@ -34,6 +34,7 @@ type facts struct {
 	Legacy bool   `json:"legacy,omitempty"` // the server speaks only protocols that are older than server/discover
 	Costly bool   `json:"costly,omitempty"` // server/discover has ended its process, or was not answered
 	Late   bool   `json:"late,omitempty"`   // it answers server/discover, but takes longer than discoverSilence
+	New    bool   `json:"new,omitempty"`    // it refuses initialize
 	Known  string `json:"known,omitempty"`  // the name and version of the server that was asked
 	Asked  int64  `json:"asked,omitempty"`  // when it was asked, in seconds since 1970
 }
@@ -44,6 +45,25 @@ func (d *dialect) isOld() bool {
 	defer d.mu.Unlock()
 	age := time.Since(time.Unix(d.facts.Asked, 0))
 	return d.facts.Legacy && (age < legacyFor || d.facts.Costly && age < costlyFor)
+}
+
+// isStateless reports whether the server has refused initialize.
+func (d *dialect) isStateless() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.facts.New
+}
+
+// setStateless remembers whether the server refuses initialize, and reports whether that is new.
+func (d *dialect) setStateless(refuses bool) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before := d.facts.New
+	d.facts.New = refuses
+	if refuses {
+		d.facts.Legacy, d.facts.Costly = false, false
+	}
+	return before != refuses
 }
 
 // isLate reports whether it takes the server long to answer server/discover.
@@ -77,6 +97,7 @@ func (d *dialect) learn(requested string, silent bool, server *mcp.InitializeRes
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f := &d.facts
+	f.New = f.New && server.ProtocolVersion > protocolLegacy
 	f.Legacy = server.ProtocolVersion <= protocolLegacy && (requested == "" || f.Known == "" || f.Known == who)
 	f.Known = who
 	if requested == "" {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/rounds"
 	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
@@ -19,6 +20,13 @@ import (
 // waits for: the context of the SDK ends with ctx and with the session.
 func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.Result, err error) {
 	defer wire.Recover(&err)
+	if asks, is := op.(*rounds.Questions); is {
+		return c.askQuestions(ctx, asks)
+	}
+	sent := op
+	if next, is := op.(*rounds.Next); is {
+		op, sent = next.Operation, next.Sent()
+	}
 	_, sendsNothing := op.(*messages.Open)
 	switch e := c.doubts.admit(ctx, sendsNothing); {
 	case e != nil:
@@ -30,7 +38,7 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 	inner, cancel := context.WithCancel(c.Cut)
 	ex := c.newExchange(inner)
 	ex.WithValues(ctx)
-	ex.Operation, ex.Cancel = op, cancel
+	ex.Operation, ex.Cancel = sent, cancel
 	stop := afterFunc(ctx, cancel)
 	defer func() { stop(); ex.Finish(err == nil, cancel) }()
 	if err := ctx.Err(); err != nil { // AfterFunc runs concurrently, and may come too late
@@ -50,9 +58,13 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 		defer c.Progress.Unwatch(ex.ProgressToken)
 	}
 	changes := c.callbacks.hints.changed()
-	result, err = c.run(ex, op)
+	result, err = c.run(ex, sent)
+	c.callbacks.logs.await(ctx)
 	if became, is := errors.AsType[*becameTask](err); is {
 		result, err = became.Task, nil
+	}
+	if asks, is := errors.AsType[*asksForInput](err); is {
+		result, err = asks.Asked, nil
 	}
 	if err != nil {
 		return nil, c.doubts.settle(ctx, op, ex, c.explain(ctx, ex, err))
@@ -61,7 +73,7 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 		last = c.result.Load()
 	}
 	c.link.Succeeded()
-	if _, isTask := result.(*tasks.Task); op.Head().Verbatim && !isTask {
+	if op.Head().Verbatim && !isUnfinished(result) {
 		result.GetReceipt().Verbatim = verbatim(op, ex.Kept())
 	}
 	result.GetReceipt().Odd = ex.Odd()
@@ -69,6 +81,15 @@ func (c *conn) Do(ctx context.Context, op messages.Operation) (result messages.R
 		c.callbacks.hints.set(list.Result.Tools, changes)
 	}
 	return result, nil
+}
+
+// isUnfinished reports whether a result is not that of its operation yet.
+func isUnfinished(result messages.Result) bool {
+	switch result.(type) {
+	case *tasks.Task, *rounds.Asked:
+		return true
+	}
+	return false
 }
 
 // afterFunc is [context.AfterFunc]. A context that can do it by itself spares that function a

@@ -72,6 +72,8 @@ func (at *endpoint) version(resume *mcpbridge.Resume) string {
 	switch {
 	case resume != nil:
 		return resume.Server.ProtocolVersion
+	case at.ProtocolVersion == "" && at.InitializeVersion != "" && !at.dialect.isStateless():
+		return protocolLegacy
 	case at.ProtocolVersion == "" && (at.dialect.isOld() || at.transport().SpeaksOldProtocolsOnly()):
 		return protocolLegacy
 	}

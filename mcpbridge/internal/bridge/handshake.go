@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"slices"
 	"time"
 
@@ -19,9 +20,10 @@ import (
 const (
 	// discoverTimeout is how long a server with a URL may take to answer server/discover.
 	discoverTimeout = 5 * time.Second
-	// discoverSilence is how long any other server may take that has read server/discover. Then the same process is sent
-	// initialize.
-	discoverSilence = 400 * time.Millisecond
+	// discoverSilence is how long any other server may take that has read server/discover, or as long as it has taken to read it, which
+	// is longer on a busy machine, up to maxDiscoverSilence. Then the same process is sent initialize.
+	discoverSilence    = 400 * time.Millisecond
+	maxDiscoverSilence = 2 * time.Second
 )
 
 // errSilent is the reason why a handshake is aborted, or server/discover given up.
@@ -38,7 +40,7 @@ type handshake struct {
 	link    transport.Conn // nil until the transport has connected
 
 	odd      []string        // what is odd about what the server says about itself
-	verbatim json.RawMessage // the result of initialize as the server has sent it, if the configuration says so
+	verbatim json.RawMessage // the result of initialize or server/discover as the server has sent it, if the configuration says so
 
 	// These are for server/discover to a server without a URL.
 	endDiscover context.CancelFunc // ends the request
@@ -50,24 +52,29 @@ type handshake struct {
 // abortIfSilent aborts the handshake if the server has not answered server/discover in time. The SDK cannot send
 // initialize over HTTP while the request for server/discover is still open.
 func (h *handshake) abortIfSilent(connecting context.Context) {
-	if h.awaitSilence(connecting, discoverTimeout) {
+	if h.awaitSilence(connecting, discoverTimeout, discoverTimeout) {
 		h.abort(&mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: errSilent.Error(), Err: errSilent})
 	}
 }
 
-// awaitSilence waits until the server has been silent for d after it had read server/discover, and reports whether it was. A
-// server that is slow to start has not read it yet.
-func (h *handshake) awaitSilence(ctx context.Context, d time.Duration) bool {
+// awaitSilence waits until the server has been silent for a time after it had read server/discover, and reports whether it was. The
+// time is as long as the server has taken to read it, within bounds. A server that is slow to start has not read it yet.
+func (h *handshake) awaitSilence(ctx context.Context, least, most time.Duration) bool {
 	const steps = 10
-	tick := time.NewTicker(d / steps)
+	step := least / steps
+	tick := time.NewTicker(step)
 	defer tick.Stop()
-	for quiet := 0; quiet < steps; {
+	began, quiet, wanted := time.Now(), time.Duration(0), time.Duration(0)
+	for quiet == 0 || quiet < wanted {
 		select {
 		case <-ctx.Done():
 			return false
 		case <-tick.C:
-			if h.session.Discovery.IsUnanswered() && h.link.HasRead() {
-				quiet++
+			if !h.session.Discovery.IsUnanswered() || !h.link.HasRead() {
+				continue
+			}
+			if quiet += step; wanted == 0 {
+				wanted = min(max(time.Since(began), least), most)
 			}
 		}
 	}
@@ -76,31 +83,37 @@ func (h *handshake) awaitSilence(ctx context.Context, d time.Duration) bool {
 
 // discover sends server/discover. If a server without a URL is silent, discover gives the request up. Then the SDK sends
 // initialize to the same process. A result that still comes says what to ask for at the next start.
-func (h *handshake) discover(ctx context.Context, send func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
+func (h *handshake) discover(ctx context.Context, send func(context.Context) (mcp.Result, json.RawMessage, error)) (mcp.Result, error) {
 	if h == nil { // it is a ping
-		return send(ctx)
-	}
-	if h.server.URL != "" {
-		result, err := send(ctx)
-		h.odd = wire.ExchangeOf(ctx).Odd()
+		result, _, err := send(ctx)
 		return result, err
 	}
-	patience := discoverSilence
+	if h.server.URL != "" {
+		result, raw, err := send(ctx)
+		h.discovered(raw, wire.ExchangeOf(ctx).Odd())
+		return result, err
+	}
+	least, most := discoverSilence, maxDiscoverSilence
 	if h.dialect.isLate() {
-		patience = max(patience, h.session.ConnectTimeout/2)
+		least = max(least, h.session.ConnectTimeout/2)
+		most = least
 	}
 	ex := wire.NewExchange(h.session.Cut, wire.ExchangeOf(ctx).Owner, false) // that of the handshake is for initialize
 	ctx, end := context.WithCancel(wire.InExchange(ctx, ex))
 	h.endDiscover, h.answered = end, make(chan struct{})
-	var result mcp.Result // belongs to the goroutine until answered is closed, like err
+	var result mcp.Result // belongs to the goroutine until answered is closed, like raw and err
+	var raw json.RawMessage
 	var err error
 	go func() {
 		defer end()
 		defer close(h.answered)
-		result, err = guard.Call(func() (mcp.Result, error) { return send(ctx) })
+		result, err = guard.Call(func() (result mcp.Result, err error) {
+			result, raw, err = send(ctx)
+			return result, err
+		})
 		h.newer = err == nil && speaksNewer(result)
 	}()
-	if h.awaitSilence(ctx, patience) {
+	if h.awaitSilence(ctx, least, most) {
 		select {
 		case <-h.answered:
 		default:
@@ -109,8 +122,16 @@ func (h *handshake) discover(ctx context.Context, send func(context.Context) (mc
 		}
 	}
 	<-h.answered
-	h.odd = ex.Odd()
+	h.discovered(raw, ex.Odd())
 	return result, err
+}
+
+// discovered notes what the server has said about itself, and what is odd about it.
+func (h *handshake) discovered(raw json.RawMessage, odd []string) {
+	h.odd = odd
+	if h.server.Verbatim {
+		h.verbatim = raw
+	}
 }
 
 // notInitialized waits for the answer to server/discover, if that was given up, because initialize has failed. A server that
@@ -143,6 +164,22 @@ func (h *handshake) introduction() (further map[string]json.RawMessage, keep *js
 		keep = &h.verbatim
 	}
 	return h.server.Initialize, keep
+}
+
+// initializeVersion returns the version that initialize asks for. ours is what the SDK would ask for.
+func (h *handshake) initializeVersion(ours string) string {
+	if h == nil || h.server.InitializeVersion == "" || h.server.ProtocolVersion != "" {
+		return ours
+	}
+	return h.server.InitializeVersion
+}
+
+// refusedInitialize reports whether a handshake that began with initialize was refused by a server that may not have that, and
+// remembers it. Over HTTP such servers refuse in several ways.
+func (h *handshake) refusedInitialize(e *mcpbridge.Error) bool {
+	isRefused := e.Code == jsonrpc.CodeMethodNotFound || e.Code == mcp.CodeUnsupportedProtocolVersion ||
+		e.Status == http.StatusBadRequest || e.Status == http.StatusNotFound || e.Status == http.StatusMethodNotAllowed
+	return isRefused && h.server.InitializeVersion != "" && h.server.ProtocolVersion == "" && h.dialect.setStateless(true)
 }
 
 // introduced notes what is odd about the result of initialize.

@@ -8,77 +8,56 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/mcpactor/mcpactor/internal/results"
+	"github.com/mcpactor/mcpactor/internal/rounds"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
 )
 
-const (
-	// maxInputRounds bounds how often a server may ask for input before it answers.
-	maxInputRounds = 10
-	// maxEmptyRounds bounds how often a server may only ask to repeat the request.
-	maxEmptyRounds = 3
-	// maxAsked bounds how many questions of one server wait for an answer.
-	maxAsked = 64
-)
+// Servers of protocol 2026-07-28 send no requests. Instead, the result of a call asks for input, and the call is sent again with the
+// input (SEP-2322): see package rounds. The SDK's own middleware would answer roots/list alike for all sessions.
 
-// answerInputRequests is middleware for servers of protocol 2026-07-28, which send no
-// requests. Instead, the result of a call asks for input, and the middleware sends the call
-// again with the input (SEP-2322). The SDK's own middleware would answer roots/list
-// alike for all sessions.
-func answerInputRequests(send, receive mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
-		for round, empty := 1, 0; ; round++ {
-			result, err := send(ctx, method, req)
-			wanted, state, more := wantedBy(result)
-			switch {
-			case err != nil || !more:
-				return result, err
-			case len(wanted) == 0:
-				empty++
-			}
-			if round == maxInputRounds || empty == maxEmptyRounds {
-				return nil, &mcpbridge.Error{Class: mcpbridge.ServerError, Sent: true, Detail: "the server asks for more again and again"}
-			}
-			cs := req.GetSession().(*mcp.ClientSession)
-			answers, err := fulfil(ctx, cs, receive, wanted)
-			if err != nil {
-				return nil, err
-			}
-			req = nextRound(cs, req.GetParams(), answers, state)
+// maxAsked bounds how many questions of one server wait for an answer.
+const maxAsked = 64
+
+// asksForInput is what a request returns, as an error of the SDK, whose result asks for input.
+type asksForInput struct{ *rounds.Asked }
+
+// Error says so.
+func (*asksForInput) Error() string { return "the server asks for input" }
+
+// inputIn returns what the result of a request with this method asks for, or nil. It is an error if it asks for what cannot be
+// asked.
+func inputIn(raw []byte, method string, isModern bool) error {
+	if !isModern || !results.IsUnfinished(method, raw) || !results.IsOfType(raw, rounds.ResultType) {
+		return nil
+	}
+	asked, err := rounds.Decode(raw)
+	if err != nil {
+		return &mcpbridge.Error{
+			Class: mcpbridge.Protocol, Sent: true, Detail: "the server asks for input that cannot be asked for: " + redact.Clean(err.Error()), Err: err,
 		}
 	}
+	return &asksForInput{asked}
 }
 
-// wantedBy returns the input that a result asks for. more is false for a final result.
-func wantedBy(result mcp.Result) (wanted mcp.InputRequestMap, state string, more bool) {
-	switch r := result.(type) {
-	case *mcp.CallToolResult:
-		return r.InputRequests, r.RequestState, r.NeedsInput()
-	case *mcp.GetPromptResult:
-		return r.InputRequests, r.RequestState, r.NeedsInput()
-	case *mcp.ReadResourceResult:
-		return r.InputRequests, r.RequestState, r.NeedsInput()
-	}
-	return nil, "", false
-}
-
-// fulfil gets the input, as if the server had sent requests.
-func fulfil(ctx context.Context, cs *mcp.ClientSession, receive mcp.MethodHandler, wanted mcp.InputRequestMap) (mcp.InputResponseMap, error) {
+// fulfil gets the input that a server wants, with one call of ask for each question.
+func fulfil(ctx context.Context, wanted mcp.InputRequestMap, ask func(ctx context.Context, key string) (mcp.Result, error)) (map[string]mcp.Result, error) {
 	var mu sync.Mutex
-	answers := make(mcp.InputResponseMap, len(wanted))
+	answers := make(map[string]mcp.Result, len(wanted))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxAsked)
-	for name, one := range wanted {
+	for key, one := range wanted {
 		group.Go(func() error {
-			method, req := requestOf(cs, one)
-			result, err := receive(ctx, method, req)
+			result, err := ask(ctx, key)
 			if err != nil {
+				method, _ := requestOf(nil, one)
 				return fmt.Errorf("the server asked for %s: %w", method, err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			answers[name] = result.(mcp.InputResponse)
+			answers[key] = result
 			return nil
 		})
 	}
@@ -98,23 +77,4 @@ func requestOf(cs *mcp.ClientSession, wanted mcp.InputRequest) (method string, r
 	default:
 		return rpc.MethodListRoots, &mcp.ListRootsRequest{Session: cs}
 	}
-}
-
-// nextRound returns the request with the input.
-func nextRound(cs *mcp.ClientSession, params mcp.Params, answers mcp.InputResponseMap, state string) mcp.Request {
-	switch p := params.(type) {
-	case *mcp.CallToolParams:
-		next := *p
-		next.InputResponses, next.RequestState = answers, state
-		return &mcp.ClientRequest[*mcp.CallToolParams]{Session: cs, Params: &next}
-	case *mcp.GetPromptParams:
-		next := *p
-		next.InputResponses, next.RequestState = answers, state
-		return &mcp.ClientRequest[*mcp.GetPromptParams]{Session: cs, Params: &next}
-	case *mcp.ReadResourceParams:
-		next := *p
-		next.InputResponses, next.RequestState = answers, state
-		return &mcp.ClientRequest[*mcp.ReadResourceParams]{Session: cs, Params: &next}
-	}
-	return nil // wantedBy knows no other
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/rounds"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/outbound"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
@@ -20,7 +21,7 @@ func TestInputThatIsRefusedInALaterRoundMayFollowAnEffect(t *testing.T) {
 		class      mcpbridge.Class
 		mayHaveRun bool
 	}{
-		"at once":                       {[]answering{asks}, mcpbridge.Refused, false},
+		"at once":                       {[]answering{asks}, mcpbridge.Refused, true},
 		"in the second round":           {[]answering{again, asks}, mcpbridge.Refused, true},
 		"not authorized":                {[]answering{says(401, "", "")}, mcpbridge.Unauthorized, false},
 		"not authorized later":          {[]answering{again, says(401, "", "")}, mcpbridge.Unauthorized, true},
@@ -36,7 +37,7 @@ func TestInputThatIsRefusedInALaterRoundMayFollowAnEffect(t *testing.T) {
 			conn, err := dialScript(t, s)
 			require.NoError(t, err)
 			s.answer("tools/call", c.rounds...)
-			_, err = conn.Do(t.Context(), toolCall())
+			_, err = rounds.Do(t.Context(), conn.Do, toolCall())
 			e := mcpbridge.AsError(err)
 			require.NotNil(t, e)
 			require.Equal(t, c.class, e.Class, "%v", e)

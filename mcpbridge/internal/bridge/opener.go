@@ -72,7 +72,7 @@ func (o *opener) dial(ctx context.Context, at *endpoint, req attempt) (*conn, *m
 	return nil, e
 }
 
-// open opens a session. If that fails because of server/discover, open tries again in another way.
+// open opens a session. If that fails because of server/discover or initialize, open tries again in another way.
 func (o *opener) open(ctx context.Context, at *endpoint, req attempt) (*conn, *mcpbridge.Error) {
 	c, again, e := o.shakeHands(ctx, at, req)
 	if !again {
@@ -82,10 +82,13 @@ func (o *opener) open(ctx context.Context, at *endpoint, req attempt) (*conn, *m
 	if e != nil && at.URL == "" { // initialize ends the process as well
 		at.dialect.unlearn()
 	}
+	if e != nil { // the reason may not have been that
+		at.dialect.setStateless(false)
+	}
 	return c, e
 }
 
-// shakeHands opens a session with one handshake. again is true if that has failed because of server/discover.
+// shakeHands opens a session with one handshake. again is true if that has failed because of server/discover, or initialize.
 func (o *opener) shakeHands(ctx context.Context, at *endpoint, req attempt) (c *conn, again bool, e *mcpbridge.Error) {
 	connecting, abort := context.WithCancelCause(ctx)
 	defer abort(nil)
@@ -100,7 +103,7 @@ func (o *opener) shakeHands(ctx context.Context, at *endpoint, req attempt) (c *
 		return c, false, nil
 	}
 	e = c.explainDial(ctx, context.Cause(connecting), ex, err)
-	again = ctx.Err() == nil && h.failedAtDiscovery(ex, e)
+	again = ctx.Err() == nil && (h.failedAtDiscovery(ex, e) || h.refusedInitialize(e))
 	left := c.discard()
 	timedOut := errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(left, dial.ErrOpening) // nobody has cancelled it
 	if left != nil && !timedOut {
@@ -141,9 +144,10 @@ func (o *opener) connect(connecting context.Context, c *conn, h *handshake, req 
 	if req.Resume != nil {
 		c.info.Declared = req.Resume.Declared
 	}
-	isModern := c.info.Server.ProtocolVersion > protocolLegacy
+	spoken := c.info.Server.ProtocolVersion
+	isModern := spoken > protocolLegacy
 	c.callbacks.uses = protocol{
-		isModern: isModern, followsTasks: isModern && declaresTasks(c.client.capabilities), carriesParams: !isModern && link.CarriesParams(),
+		version: spoken, isModern: isModern, followsTasks: isModern && declaresTasks(c.client.capabilities), carriesParams: !isModern && link.CarriesParams(),
 	}
 	c.callbacks.dialing.Store(nil)
 	c.IsOpen.Store(true)

@@ -29,7 +29,14 @@ func (c caller) run(ctx context.Context, op messages.Operation) (messages.Result
 		}
 		return &messages.ToolResult{Result: result}, err
 	case *messages.ReadResource:
-		result, err := cs.ReadResource(ctx, copyOf(op.Params))
+		params, uncached := copyOf(op.Params), isUncached(op, c.isModern)
+		if uncached {
+			params.URI = uncachedURI
+		}
+		result, err := cs.ReadResource(ctx, params)
+		if ex := wire.ExchangeOf(ctx); uncached && ex.Read != nil {
+			result = ex.Read
+		}
 		return &messages.ResourceContents{Result: result}, err
 	case *messages.GetPrompt:
 		result, err := cs.GetPrompt(ctx, copyOf(op.Params))

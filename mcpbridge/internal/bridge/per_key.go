@@ -162,7 +162,7 @@ func isSameProgram(one, two *mcpbridge.Server) bool {
 // resultOf returns a hash of those fields of a result of PerKey that may depend on the key.
 func resultOf(config *mcpbridge.Server) (string, error) {
 	sum := identity.NewSum()
-	sum.Add(config.Command, config.Dir, config.URL, config.ProtocolVersion, identity.Of(config.InMemory))
+	sum.Add(config.Command, config.Dir, config.URL, config.ProtocolVersion, config.InitializeVersion, identity.Of(config.InMemory))
 	info, err := json.Marshal(config.ClientInfo)
 	if err != nil {
 		return "", fmt.Errorf("clientInfo: %w", err)

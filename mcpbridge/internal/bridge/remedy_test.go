@@ -47,11 +47,11 @@ func TestPermanentMistakeNamesItsRemedy(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "script")
 	require.NoError(t, os.WriteFile(script, []byte("no program"), 0o700))
 	const (
-		endpoint = "check url: is it the server's MCP endpoint?"
+		endpoint = "check its URL: is it the server's MCP endpoint?"
 		program  = "check command: it is looked up in PATH, or is the path of a program that may be executed"
-		none     = "give credentials: set headers, for example Authorization; in Go, Auth can give those of each session"
-		stdio    = "check command and args: is this an MCP server that speaks over stdio?"
-		ended    = "check command, args and env: it ended before it spoke MCP"
+		none     = "give credentials: a header such as Authorization, or Auth in Go"
+		stdio    = "check its command and arguments: is this an MCP server that speaks over stdio?"
+		ended    = "check its command, arguments and environment: it ended before it spoke MCP"
 	)
 	covered := map[string]bool{}
 	for name, c := range map[string]struct {
@@ -70,9 +70,9 @@ func TestPermanentMistakeNamesItsRemedy(t *testing.T) {
 		"no such folder":       {&mcpbridge.Server{Command: "cat", Dir: "/no/such/folder"}, "check the working directory (Dir, or cwd in a file)"},
 		"a file, no folder":    {&mcpbridge.Server{Command: "cat", Dir: text}, "check the working directory (Dir, or cwd in a file)"},
 		"no records":           {&mcpbridge.Server{Command: "cat", Cleanup: mcpbridge.Cleanup{Command: "true", Records: text}}, "check the directory for the records of the cleanup (Records, or records in a file): only its user may access it"},
-		"no such host":         {&mcpbridge.Server{URL: "http://nowhere.invalid"}, "check the host in url"},
-		"unknown authority":    {&mcpbridge.Server{URL: encrypted.URL}, "check the certificate of the server: its host is that of url, and its authority is one that the system trusts, or HTTPClient in Go"},
-		"not encrypted":        {with(says(200, "text/plain", ""), func(s *mcpbridge.Server) { s.URL = strings.Replace(s.URL, "http", "https", 1) }), "the server does not encrypt: url has to begin with http"},
+		"no such host":         {&mcpbridge.Server{URL: "http://nowhere.invalid"}, "check the host in its URL"},
+		"unknown authority":    {&mcpbridge.Server{URL: encrypted.URL}, "check the certificate of the server: its host is that of its URL, and its authority is one that the system trusts, or HTTPClient in Go"},
+		"not encrypted":        {with(says(200, "text/plain", ""), func(s *mcpbridge.Server) { s.URL = strings.Replace(s.URL, "http", "https", 1) }), "the server does not encrypt: its URL has to begin with http"},
 		"404":                  {says(404, "text/plain", "not found"), endpoint},
 		"405":                  {says(405, "text/plain", ""), endpoint},
 		"501":                  {says(501, "text/html", "<html>"), endpoint},
@@ -82,13 +82,13 @@ func TestPermanentMistakeNamesItsRemedy(t *testing.T) {
 		"400 of another kind":  {says(400, "text/plain", "Bad Request"), endpoint},
 		"another origin": {serve(func(w http.ResponseWriter, req *http.Request) {
 			http.Redirect(w, req, "http://other.invalid/", http.StatusPermanentRedirect)
-		}), "set url to the address of the server itself"},
-		"to a login page":  {serve(func(w http.ResponseWriter, req *http.Request) { http.Redirect(w, req, "/login", http.StatusFound) }), "set url to the address of the server itself"},
+		}), "give the URL of the server itself"},
+		"to a login page":  {serve(func(w http.ResponseWriter, req *http.Request) { http.Redirect(w, req, "/login", http.StatusFound) }), "give the URL of the server itself"},
 		"401":              {says(401, "text/plain", ""), none},
 		"403":              {says(403, "text/html", "<html>"), none},
-		"401 with headers": {with(says(401, "", ""), func(s *mcpbridge.Server) { s.Headers = map[string]string{"Authorization": "Bearer x"} }), "check the credentials in headers"},
-		"401 with Auth":    {with(says(401, "", ""), func(s *mcpbridge.Server) { s.Auth = noAuth(nil) }), "log in again, or give Auth other credentials"},
-		"Auth without any": {with(says(401, "", ""), func(s *mcpbridge.Server) { s.Auth = noAuth(errors.New("nobody has logged in")) }), "log in again, or give Auth other credentials"},
+		"401 with headers": {with(says(401, "", ""), func(s *mcpbridge.Server) { s.Headers = map[string]string{"Authorization": "Bearer x"} }), "check the credentials in its headers"},
+		"401 with Auth":    {with(says(401, "", ""), func(s *mcpbridge.Server) { s.Auth = noAuth(nil) }), "log in, or give other credentials: a header, or Auth in Go"},
+		"Auth without any": {with(says(401, "", ""), func(s *mcpbridge.Server) { s.Auth = noAuth(errors.New("nobody has logged in")) }), "log in, or give other credentials: a header, or Auth in Go"},
 		"its own remedy": {with(says(401, "", ""), func(s *mcpbridge.Server) {
 			s.Auth = noAuth(&mcpbridge.Error{Detail: "nobody has logged in", Remedy: "run: log-in"})
 		}), "run: log-in"},
@@ -97,7 +97,7 @@ func TestPermanentMistakeNamesItsRemedy(t *testing.T) {
 		}), "run: log-in"},
 		"407":                {says(407, "", ""), "the proxy wants credentials: put them into the URL in HTTP_PROXY or HTTPS_PROXY"},
 		"no MCP on stdout":   {server("babbler"), stdio},
-		"unknown protocol":   {server("future"), "set protocolVersion to one that the server speaks"},
+		"unknown protocol":   {server("future"), "update the server or this program, or set protocolVersion in a file"},
 		"SSE, but a page":    {with(says(200, "text/html", "<html>"), func(s *mcpbridge.Server) { s.Transport = mcpbridge.TransportSSE }), endpoint},
 		"SSE, but not found": {with(says(404, "text/plain", ""), func(s *mcpbridge.Server) { s.Transport = mcpbridge.TransportSSE }), endpoint},
 	} {
@@ -148,12 +148,13 @@ func TestRefusalOfAnOpenSessionDoesNotBlameTheURL(t *testing.T) {
 }
 
 func TestProcessThatDoesNotAnswerIsNamedWhenTheDialTimesOut(t *testing.T) {
-	b := New([]mcpbridge.Server{{Name: "x", Command: "sleep", Args: []string{"100"}}}, nil)
+	b := New([]mcpbridge.Server{{Name: "x", Command: "sh", Args: []string{"-c", "echo waits for a login >&2; exec sleep 100"}}}, nil)
 	defer b.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := b.Dial(ctx, dial.Request{Key: messages.Key{Server: "x"}, Down: func(*mcpbridge.Error) {}})
 	require.Equal(t, "timed out while connecting: the process runs, and does not answer", mcpbridge.AsError(err).Detail)
+	require.Equal(t, "waits for a login", mcpbridge.AsError(err).Quote)
 }
 
 // In memory and over stdio, a server of the Go SDK speaks 2026-07-28, in which servers send no requests.

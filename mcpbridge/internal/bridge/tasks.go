@@ -37,7 +37,10 @@ func (c taskCaller) run(ctx context.Context, ex *wire.Exchange, op tasks.Operati
 	if update, is := op.(*tasks.Update); is {
 		of := wire.NewExchange(ctx, ex.Owner, false)
 		of.Operation, of.Over = update.Call, ex.Over
-		answers, err := fulfil(wire.InExchange(ctx, of), c.cs, c.receive, update.Inputs)
+		answers, err := fulfil(wire.InExchange(ctx, of), update.Inputs, func(ctx context.Context, key string) (mcp.Result, error) {
+			method, req := requestOf(c.cs, update.Inputs[key])
+			return c.receive(ctx, method, req)
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/build"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -224,7 +226,7 @@ func TestUpstreamCountsTheRequestsOfEverySessionFromOne(t *testing.T) {
 	require.Equal(t, ids[0], ids[1], "no longer needed: remove rpc.IDs")
 }
 
-// golang/go#42777, golang/go#47635.
+// golang/go#42777, golang/go#47635, in Go before 1.27.
 func TestUpstreamRepeatsARequestThatTheServerHasRead(t *testing.T) {
 	server, config := newH2(t, func(fr *http2.Framer, stream uint32, nth int) bool {
 		if nth < 3 {
@@ -234,7 +236,11 @@ func TestUpstreamRepeatsARequestThatTheServerHasRead(t *testing.T) {
 	})
 	session := upstreamConnect(t, &mcp.StreamableClientTransport{Endpoint: config.URL, HTTPClient: config.HTTPClient})
 	_ = upstreamCall(session, "pay")
-	require.Greater(t, server.ran(), 1, "no longer needed: remove outbound/once.go")
+	if slices.Contains(build.Default.ReleaseTags, "go1.27") {
+		require.Equal(t, 1, server.ran())
+		return
+	}
+	require.Greater(t, server.ran(), 1, "no longer needed: remove withoutBodyAgain of outbound/once.go")
 }
 
 func TestUpstreamErrorsDoNotSayWhatHappened(t *testing.T) {

@@ -22,9 +22,31 @@ func extraOf(op messages.Operation, method string) map[string]json.RawMessage {
 	return op.Head().Extra
 }
 
+// uncachedURI stands for the URI of a resource that is read past the cache of the SDK. The cache has no results as they came, and
+// does not know further parameters, such as the answers of a later round.
+const uncachedURI = "\x00uncached"
+
+// isUncached reports whether an operation reads a resource past the cache, which the SDK has for protocol 2026-07-28.
+func isUncached(op messages.Operation, isModern bool) bool {
+	read, is := op.(*messages.ReadResource)
+	return is && isModern && (read.Verbatim || len(read.Extra) > 0)
+}
+
+// ofOperation returns the parameters of an operation that reads a resource past the cache.
+func ofOperation(params *mcp.ReadResourceParams, op messages.Operation) *mcp.ReadResourceParams {
+	its := *params
+	its.URI = op.(*messages.ReadResource).Params.URI
+	return &its
+}
+
 // isVerbatim reports whether the result of a request with this method is kept as it came.
 func isVerbatim(op messages.Operation, method string) bool {
 	return op != nil && op.Head().Verbatim && op.Method() == method
+}
+
+// isAsIs reports whether the caller itself follows what a request with this method is answered, see [messages.PassOn].
+func isAsIs(op messages.Operation, method string) bool {
+	return isVerbatim(op, method) && op.Head().AsIs
 }
 
 // decoded returns a result of a request with this method, and notes in its exchange what is odd about it. With verbatim, the

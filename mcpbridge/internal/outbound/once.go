@@ -23,7 +23,7 @@ import (
 //   - net/http chose a connection of HTTP/1 that the server had ended while it was idle. A server that ends it later may have
 //     read the request, also if it resets the connection.
 //
-// Over HTTP/2, net/http sends a request again by itself in these cases, and also after a
+// Over HTTP/2, net/http sends a request again by itself in these cases, and before Go 1.27 also after a
 // PROTOCOL_ERROR, when the request may have run (golang/go#47635). It can do so only if it can read the body
 // again: therefore it gets a request without GetBody. Over HTTP/1 it sends a POST again only if no byte of it was
 // written, which remains allowed.

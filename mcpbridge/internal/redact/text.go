@@ -76,3 +76,8 @@ func Clean(text string, secrets ...string) string {
 func Line(text string, secrets ...string) string {
 	return strings.TrimSpace(blackOut(visible.Line(strings.ToValidUTF8(text, "�")), secrets))
 }
+
+// Lines is [Line] with the line breaks of the text, over which a secret may extend.
+func Lines(text string, secrets ...string) string {
+	return blackOut(visible.Text(strings.ToValidUTF8(text, "�")), secrets)
+}

@@ -29,7 +29,7 @@ const AnyNotification = "*"
 // notifications are the notifications of MCP that servers send.
 var notifications = []string{
 	MethodAcknowledged, MethodCancelled, MethodCompleted, MethodLog, MethodProgress, MethodToolsChanged, MethodUpdated,
-	"notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/tasks/status",
+	"notifications/prompts/list_changed", "notifications/resources/list_changed",
 }
 
 // IsNotificationOfMCP reports whether a method is a notification of MCP that servers send.

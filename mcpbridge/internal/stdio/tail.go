@@ -2,7 +2,6 @@ package stdio
 
 import (
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -11,7 +10,7 @@ import (
 )
 
 // tailSize is how much of the output of a server is kept.
-const tailSize = 4 << 10
+const tailSize = 16 << 10 // a dump of all goroutines follows the line that says why
 
 // tail keeps the last bytes that a server wrote to stderr, or as text to stdout.
 type tail struct {
@@ -44,11 +43,7 @@ func (t *tail) write(b []byte) {
 	t.buf = append(t.buf, b...)
 }
 
-// reason matches the beginning of what a program says of its end, which a stack and much else may follow.
-var reason = regexp.MustCompile(`\b(?:[A-Za-z_.]*(?:Error|Exception)|(?i:error|panic|fatal))(?: \[\w+\])?: `)
-
-// last returns the end of the output, and before it the line that says why the program ended, as text for a log line with
-// about limit bytes at most.
+// last returns what the output says of the end of the program, as text for a log line with about limit bytes at most.
 func (t *tail) last(limit int, secrets ...string) string {
 	t.mu.Lock()
 	text, cut := string(t.buf), len(t.buf) == tailSize
@@ -56,17 +51,7 @@ func (t *tail) last(limit int, secrets ...string) string {
 	if cut {
 		text = dropEnd(text, secrets)
 	}
-	text = redact.Line(text, secrets...)
-	over := len(text) - limit
-	if over <= 0 {
-		return text
-	}
-	why := ""
-	if found := reason.FindAllStringIndex(text, -1); len(found) > 0 && found[len(found)-1][0] < over {
-		why, _, _ = strings.Cut(text[found[len(found)-1][0]:], "  ") // which stands for a line break and an indent
-		why = strings.ToValidUTF8(why[:min(len(why), limit/2)], "") + " "
-	}
-	return why + "…" + strings.TrimSpace(strings.ToValidUTF8(text[over+len(why):], ""))
+	return why(redact.Lines(colors.ReplaceAllString(text, ""), secrets...), limit)
 }
 
 // dropEnd removes the end of a secret from the beginning of a text whose earlier part is missing.

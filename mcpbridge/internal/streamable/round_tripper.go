@@ -2,6 +2,7 @@ package streamable
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"net/http"
 
 	"github.com/mcpactor/mcpactor/internal/tasks"
@@ -43,13 +44,33 @@ func (rt *roundTripper) roundTrip(req *http.Request) (*http.Response, error) {
 func (rt *roundTripper) post(req *http.Request) (*http.Response, error) {
 	m := outbound.Message{Exchange: wire.ExchangeOf(req.Context())}
 	m.Envelope, m.Request = rt.answers.IDs.Renumber(req, m.Exchange.Params())
-	if op, is := m.Exchange.Operation.(tasks.Operation); is && m.IsCall() {
-		m.Request.Header.Set("Mcp-Name", headerValue(op.Task()))
-	}
+	nameRequest(m)
 	if resp := rt.attach(m); resp != nil {
 		return resp, nil
 	}
 	return rt.poster.Post(m)
+}
+
+// nameRequest adds the header with what a request of protocol 2026-07-28 is about, if the SDK has not: it knows no tasks, and cannot
+// decode all parameters that a caller may add, such as the answers of a later round.
+func nameRequest(m outbound.Message) {
+	member := namedBy[m.Method]
+	if member == "" || m.Request.Header.Get("Mcp-Method") == "" || m.Request.Header.Get("Mcp-Name") != "" {
+		return
+	}
+	var request struct {
+		Params map[string]json.RawMessage `json:"params"`
+	}
+	var name string
+	if json.Unmarshal(rpc.BodyOf(m.Request), &request) == nil && json.Unmarshal(request.Params[member], &name) == nil {
+		m.Request.Header.Set("Mcp-Name", headerValue(name))
+	}
+}
+
+// namedBy has the parameter that is in that header, by method.
+var namedBy = map[string]string{
+	rpc.MethodCallTool: "name", "prompts/get": "name", "resources/read": "uri",
+	tasks.MethodGet: "taskId", tasks.MethodUpdate: "taskId", tasks.MethodCancel: "taskId",
 }
 
 // headerValue returns a value as SEP-2243 wants it in a header.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
@@ -17,6 +19,8 @@ type Evidence struct {
 	// Digest is a hash of the text of the refusal, without the id of the session, which the text may
 	// quote. It is zero if the text could not be read.
 	Digest [16]byte
+	// Said is the JSON-RPC error of a server of protocol 2026-07-28, whose errors have a status of their own, or nil.
+	Said *jsonrpc.Error
 	// Err is the error of the SDK, or nil.
 	Err error
 }
@@ -29,8 +33,13 @@ func (e *Evidence) Error() string {
 	return e.Err.Error()
 }
 
-// Unwrap returns the error of the SDK.
-func (e *Evidence) Unwrap() error { return e.Err }
+// Unwrap returns the error of the server, or else that of the SDK.
+func (e *Evidence) Unwrap() error {
+	if e.Said != nil {
+		return e.Said
+	}
+	return e.Err
+}
 
 // EvidenceOf returns the evidence of a refusal, or an empty one.
 func EvidenceOf(e *mcpbridge.Error) (known Evidence) {

@@ -46,6 +46,11 @@ type Exchange struct {
 	// Over is closed when the operation is over or its connection is cut. It is nil for a
 	// handshake.
 	Over <-chan struct{}
+	// Outlives is true for an exchange whose questions stay open when its connection has ended.
+	Outlives bool
+	// Read is the result of resources/read if the SDK gets an empty one in its place, which it does not cache. It belongs to the
+	// goroutine of the operation.
+	Read *mcp.ReadResourceResult
 	// Cancel ends the operation. It is nil for a handshake, and for requests of the bridge itself.
 	Cancel context.CancelFunc
 

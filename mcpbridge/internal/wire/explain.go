@@ -90,5 +90,6 @@ func unmarshalable(err error) bool {
 	var kind *json.UnsupportedTypeError
 	var value *json.UnsupportedValueError
 	var marshaler *json.MarshalerError
-	return errors.As(err, &kind) || errors.As(err, &value) || errors.As(err, &marshaler)
+	var depth *json.SyntaxError // since Go 1.27, for what is nested too deep
+	return errors.As(err, &kind) || errors.As(err, &value) || errors.As(err, &marshaler) || errors.As(err, &depth)
 }

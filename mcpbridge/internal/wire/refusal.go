@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/rpc"
@@ -78,6 +80,9 @@ func (r Refusal) Judge(secrets ...string) *mcpbridge.Error {
 func (r Refusal) evidence(msg rpc.Envelope, own bool) *Evidence {
 	mayBeFront := presenceOf(r.Status, false) == mcpbridge.Absent || IsMissing(r.Status) && isPage(r.Body)
 	e := &Evidence{Front: r.OfSession && !own && mayBeFront}
+	if own && r.Session == "" {
+		e.Said = &jsonrpc.Error{Code: msg.Error.Code, Message: msg.Error.Message, Data: msg.Error.Data}
+	}
 	switch {
 	case msg.Error != nil:
 		e.Digest = DigestOfError(msg.Error.Code, msg.Error.Message, msg.Error.Data, r.Session)

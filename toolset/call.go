@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -109,7 +110,7 @@ func (t *Toolset) do(ctx context.Context, call *messages.CallTool) (*messages.To
 //
 // Approve waits for the answer of [Policy.Ask], and no longer than ctx. If the name is unknown, it
 // lists the tools of the servers that the name fits, and fails as the listing if such a server cannot
-// be listed. With a policy it also lists the tools of a server that may have changed them, so that
+// be listed. With a policy, and with [Freeze], it also lists the tools of a server that may have changed them, so that
 // the policy sees the current definition. If the definition has changed when the answer comes, it
 // asks again, up to 8 times.
 //
@@ -156,7 +157,7 @@ func (t *Toolset) decide(ctx context.Context, h messages.Header, name string, ar
 			return nil, err
 		}
 		if call, err = set.prepare(ctx, h, name, arguments); err != nil {
-			return nil, err
+			return nil, t.removed(set, name, err)
 		}
 		if id, is := messages.DurableOf(ctx); is && answered == nil {
 			call.ID = id
@@ -166,6 +167,9 @@ func (t *Toolset) decide(ctx context.Context, h messages.Header, name string, ar
 			}
 		}
 		tool := set.Tool(name)
+		if err := t.misfit(call, tool); err != nil {
+			return nil, err
+		}
 		if t.cfg.Policy == nil || tool.Digest == approved {
 			call.Durable = answered == nil && isDurable(ctx)
 			return call, nil
@@ -182,6 +186,24 @@ func (t *Toolset) decide(ctx context.Context, h messages.Header, name string, ar
 		approved = tool.Digest
 	}
 	return nil, messages.NewFailure(call, messages.CodeRefused, "the definition of the tool changes all the time")
+}
+
+// removed returns the failure of a call of a tool that the model was shown, and that its server has removed since, or else err.
+func (t *Toolset) removed(set *Set, name string, err error) error {
+	was := t.wasShown(name)
+	if was == nil || set.Tool(name) != nil || !slices.Contains(set.catalog.servers, was.Server) {
+		return err
+	}
+	mayHave := func(f *messages.Failure) bool {
+		return f.Key.Server == was.Server && (f.Target == "" || f.Target == was.Original)
+	}
+	if slices.ContainsFunc(set.Missing, mayHave) || slices.ContainsFunc(set.LeftOut, mayHave) {
+		return err
+	}
+	return &messages.Failure{
+		Key: messages.Key{Server: was.Server, Scope: was.Scope}, Op: "tools/call", Target: was.Original, Code: messages.CodeInvalid,
+		Detail: fmt.Sprintf("the server no longer has the tool %.100q", name),
+	}
 }
 
 // again reports whether a durable call has a record, which says what became of it: nobody decides about it again, nor if there is no
@@ -204,6 +226,9 @@ func (t *Toolset) again(ctx context.Context, call *messages.CallTool) (known boo
 	return true, nil
 }
 
+// freezePatience bounds the wait of a call for the definition that it is compared with, see [Freeze].
+const freezePatience = time.Second
+
 // with returns a set that has the tool of a name, if there is one, in its current definition if
 // there is a policy. The set says which servers could not be listed that may have the tool.
 func (t *Toolset) with(ctx context.Context, name string) (*Set, error) {
@@ -218,8 +243,14 @@ func (t *Toolset) with(ctx context.Context, name string) (*Set, error) {
 		return t.known(missing), nil
 	}
 	l := t.listOf(messages.Key{Server: tool.Server, Scope: tool.Scope})
-	if t.cfg.Policy == nil || l == nil {
+	switch {
+	case l == nil || t.cfg.Policy == nil && t.cfg.Stability != Freeze:
 		return set, nil
+	case t.cfg.Policy == nil:
+		limited, cancel := context.WithTimeout(ctx, freezePatience)
+		defer cancel()
+		t.refresh(limited, l, t.join(ctx, l), time.Now()) //nolint:errcheck // then the last list counts
+		return t.known(nil), nil
 	}
 	if err := t.refresh(ctx, l, t.join(ctx, l), time.Now()); err != nil {
 		if ctx.Err() != nil {

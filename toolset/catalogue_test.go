@@ -125,7 +125,8 @@ func TestHundredConversationsListEachServerOnce(t *testing.T) {
 		for _, srv := range snapshot.Servers {
 			lists := srv.Lists["tools/list"]
 			require.WithinDuration(c, snapshot.Time, lists.Oldest, time.Minute)
-			lists.Oldest = time.Time{}
+			require.Positive(c, lists.Bytes)
+			lists.Oldest, lists.Bytes = time.Time{}, 0
 			require.Equal(c, messages.ListsSnapshot{Lists: 1, Scopes: 100, Items: 1}, lists)
 		}
 

@@ -25,6 +25,8 @@ type Config struct {
 	// longer is fetched in the background, within the supervisor's call timeout, and
 	// the next call of Tools returns it. Defaults to 10 s; -1 is no limit.
 	ListTimeout time.Duration
+	// Stability says how the tools that the model is shown follow what servers have. Defaults to [Append].
+	Stability Stability
 	// Policy decides which calls are sent. Defaults to all calls. Toolsets may share one.
 	Policy *Policy
 	// MaxText bounds the text of one result that [Toolset.Outcome] gives to a model, in bytes. Of a
@@ -56,6 +58,9 @@ type Filter struct {
 	// Deny lists the tools that are not wanted, in the same form. It takes precedence over
 	// Allow. For example, "admin*" also matches the tool "admin/drop".
 	Deny []string
+	// ReadOnly leaves out the tools whose annotations do not say readOnlyHint. These are what the
+	// server says of itself: do not trust them.
+	ReadOnly bool
 
 	// DisplayName is "display_name" in the metadata of each tool. Defaults to the
 	// title of the tool, or else its name.
@@ -70,6 +75,7 @@ type Filter struct {
 // withDefaults returns a copy with all fields set.
 func (c Config) withDefaults() Config {
 	c.ListTimeout = cmp.Or(c.ListTimeout, 10*time.Second)
+	c.Stability = cmp.Or(c.Stability, Append)
 	c.MaxText = cmp.Or(c.MaxText, 128<<10)
 	c.MaxData = cmp.Or(c.MaxData, 8<<20)
 	return c
@@ -83,6 +89,9 @@ func (c Config) validate() error {
 		wrong("%w", err)
 	}
 	if err := limits.Check("listTimeout", c.ListTimeout); err != nil {
+		wrong("%w", err)
+	}
+	if err := c.Stability.Validate(); err != nil {
 		wrong("%w", err)
 	}
 	if c.MaxText < minText && c.MaxText != -1 {
@@ -171,10 +180,11 @@ func (f Filter) of(server, scope string) Filter {
 	return f
 }
 
-// Wants reports whether a tool passes the filters, by the name that the server gives it.
-func (f Filter) Wants(tool string) bool {
+// Wants reports whether a tool passes the filters, by the name that the server gives it. readsOnly
+// is its readOnlyHint.
+func (f Filter) Wants(tool string, readsOnly bool) bool {
 	match := func(pattern string) bool {
 		return pattern == tool || matches(pattern, tool) // validate has checked the pattern
 	}
-	return (len(f.Allow) == 0 || slices.ContainsFunc(f.Allow, match)) && !slices.ContainsFunc(f.Deny, match)
+	return (readsOnly || !f.ReadOnly) && (len(f.Allow) == 0 || slices.ContainsFunc(f.Allow, match)) && !slices.ContainsFunc(f.Deny, match)
 }

@@ -15,6 +15,7 @@ func TestWrongConfigurationsNameTheField(t *testing.T) {
 	}{
 		"scope":             {Config{Scope: "a\nb"}, "toolset: scope: has a control character"},
 		"listTimeout":       {Config{ListTimeout: -2}, "toolset: listTimeout: -2ns is negative: -1ns is no limit"},
+		"stability":         {Config{Stability: "firm"}, `toolset: stability: "firm" is none of ["append" "freeze" "follow"]`},
 		"name":              {Config{Servers: []Filter{{}}}, `toolset: servers[0] "": name: is empty: use that of a server of the supervisor`},
 		"allow":             {Config{Servers: []Filter{{Name: "a"}, {Name: "files", Allow: []string{"[", "b"}}}}, `toolset: servers[1] "files": allow[0]: "[" is not a pattern: syntax error in pattern`},
 		"NUL":               {Config{Servers: []Filter{{Name: "a", Deny: []string{"[\x00-z]"}}}}, `toolset: servers[0] "a": deny[0]: "[\x00-z]" is not a pattern: it has a NUL character`},
@@ -32,6 +33,7 @@ func TestWrongConfigurationsNameTheField(t *testing.T) {
 	}
 	require.NoError(t, Config{}.withDefaults().validate())
 	require.Equal(t, 10*time.Second, Config{}.withDefaults().ListTimeout)
+	require.Equal(t, Append, Config{}.withDefaults().Stability)
 }
 
 func TestEntryOfAServerIsTheExactOneOrTheFirstPattern(t *testing.T) {
@@ -70,7 +72,7 @@ func TestFilters(t *testing.T) {
 			require.NoError(t, srv.validate())
 			var got []string
 			for _, tool := range strings.Fields(all) {
-				if srv.Wants(tool) {
+				if srv.Wants(tool, false) {
 					got = append(got, tool)
 				}
 			}

@@ -4,7 +4,8 @@
 // A [Toolset] serves one conversation, with servers of one supervisor, each in a scope of its own
 // if that is wanted. A [Pool] has the toolsets of many. [Toolset.Tools] returns a [Set]: the tools
 // that pass the filters, under names that the APIs of models accept. [Toolset.Select] does the same
-// for catalogs that are too large for a model. The Set renders the definitions for these APIs.
+// for catalogs that are too large for a model. The Set renders the definitions for these APIs. What a
+// model was shown stays in front, for their caches: see [Stability].
 //
 // [Toolset.Call] calls a tool. For an actor, [Use] is one message for one use of a tool, and [Told] the
 // one reply. A [Policy] decides which calls are sent; it may wait for a person, or leave a call [Pending].

@@ -28,7 +28,7 @@ func TestEveryFieldAndMethodIsInTheDocs(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range append(fields[:], string(ToolAdded), string(ToolRemoved), string(ToolRedefined), FindTool, ReadTool) {
+	for _, name := range append(fields[:], string(ToolAdded), string(ToolRemoved), string(ToolRedefined), FindTool, ReadTool, string(Append), string(Freeze), string(Follow)) {
 		require.Contains(t, string(docs), "`"+name+"`")
 	}
 	failures := string(docs)[strings.Index(string(docs), "\n## Failures\n"):]

@@ -110,6 +110,9 @@ func Explain(err error) string {
 	if e.detail && f.Detail != "" {
 		texts[0] = strings.TrimSuffix(texts[0], ".") + ": " + quoted(f.Detail)
 	}
+	if now, is := errors.AsType[*redefined](f.Cause); is {
+		texts = append(texts, "The parameters of the tool are now: "+string(now.schema))
+	}
 	ran := f.MayHaveRun && f.Op != "tools/list" // a listing before the call: the call did not run
 	if ran {
 		texts = append(texts, "The tool may have run. Check its effect before you repeat the call.")

@@ -29,6 +29,7 @@ type list struct {
 	made    source              // of the last list; only fetch uses it
 	tools   []*Tool             // of the last list; read-only
 	leftOut []*messages.Failure // of the last list; read-only
+	unknown bool                // the supervisor does not know the server
 	known   []*Tool             // as tools, but kept while the supervisor does not know the server
 	begun   bool                // known was listed
 	down    bool                // the server is down: callers do not wait for the list, see [Toolset.probeLater]
@@ -86,9 +87,12 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 		listed = reply.(*messages.ToolList)
 		from = cmp.Or(listed.Listing, from) // it has none if an interceptor has made the reply
 		made := source{listed.Result.Tools, listed.Remarks(), from.Stale}
-		if changed = !reflect.DeepEqual(made, l.made); changed {
+		switch changed = !reflect.DeepEqual(made, l.made); {
+		case changed:
 			l.made = made
-			tools, leftOut = made.read(l.filter)
+			tools, leftOut = made.read(l.filter, from.At)
+		case t.ignores():
+			tools, changed = confirmed(tools, from.At), true
 		}
 	}
 	defer func() {
@@ -115,6 +119,7 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 				t.changed.Put(event)
 			}
 		}
+		l.unknown = false
 		l.tools, l.leftOut, l.known, l.begun = tools, leftOut, tools, true
 		l.on, l.seen, l.until = session{listed.Supervisor, listed.Generation}, seen, from.Until
 		if l.opened != opened && l.opened == l.on { // it was opened for the list
@@ -124,9 +129,27 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 			t.all = nil
 		}
 	case errors.Is(err, messages.CodeUnknownServer):
-		l.tools, l.leftOut, l.made, t.all = nil, nil, source{}, nil
+		l.tools, l.leftOut, l.made, l.unknown, t.all = nil, nil, source{}, true, nil
 	}
 	return err
+}
+
+// ignores reports whether the model was shown newer definitions than those of some list.
+func (t *Toolset) ignores() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.conversation.ignores
+}
+
+// confirmed returns tools that their server has listed again at a time.
+func confirmed(tools []*Tool, at time.Time) []*Tool {
+	again := make([]*Tool, len(tools))
+	for i, tool := range tools {
+		same := *tool
+		same.listed = at
+		again[i] = &same
+	}
+	return again
 }
 
 // source is what a list is made from. Most fetches return the same: then the tools stay, because it takes long to read them.
@@ -136,14 +159,14 @@ type source struct {
 	stale   bool
 }
 
-// read returns the tools of a server that pass its filter, and what is left out of the list.
-func (s source) read(filter Filter) (tools []*Tool, leftOut []*messages.Failure) {
+// read returns the tools of a server that pass its filter, and what is left out of the list, which was fetched at a time.
+func (s source) read(filter Filter, at time.Time) (tools []*Tool, leftOut []*messages.Failure) {
 	tools, leftOut = newTools(filter, s.tools)
 	for _, remark := range s.remarks {
 		leftOut = append(leftOut, filter.leftOut("", remark, nil))
 	}
 	for _, tool := range tools {
-		tool.Stale = s.stale
+		tool.Stale, tool.listed = s.stale, at
 	}
 	return tools, leftOut
 }

@@ -71,8 +71,13 @@ func (r *rest) with(tools []*Tool) []*Tool {
 	if len(r.texts) == 0 {
 		return tools
 	}
-	i, _ := slices.BinarySearchFunc(tools, readTool, byName)
-	return slices.Insert(slices.Clone(tools), i, readTool)
+	return inserted(tools, readTool)
+}
+
+// inserted returns tools, which are sorted by name, with another one in its place.
+func inserted(tools []*Tool, tool *Tool) []*Tool {
+	i, _ := slices.BinarySearchFunc(tools, tool, byName)
+	return slices.Insert(slices.Clone(tools), i, tool)
 }
 
 // read answers a call of [ReadTool].

@@ -91,7 +91,7 @@ func TestResultThatIsTooLongIsCutAndReadWithATool(t *testing.T) {
 				require.True(w, utf8.ValidString(out.Text()))
 				require.Equal(w, whole, readRest(ctx, w, out, most))
 				require.Equal(w, whole, toolset.Convert(result.Result).Text(), "the Go value stays whole")
-				require.Equal(w, "one__a one__b read_result two__c", w.tools(ctx))
+				require.Equal(w, "one__a one__b two__c read_result", w.tools(ctx))
 				set, err := w.Select(ctx, "a", 1)
 				require.NoError(w, err)
 				require.Equal(w, "find_tools one__a read_result", names(set))

@@ -215,12 +215,3 @@ func refusal(call *messages.CallTool, d Decision) error {
 func unanswered(ctx context.Context, call *messages.CallTool) error {
 	return ended(ctx, messages.NewFailure(call, "", ""), "the call was not approved in time")
 }
-
-// ended completes the failure of a call whose context has ended.
-func ended(ctx context.Context, f *messages.Failure, detail string) error {
-	f.Code, f.Detail, f.Cause = messages.CodeCancelled, detail, context.Cause(ctx)
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		f.Code = messages.CodeDeadline
-	}
-	return f
-}

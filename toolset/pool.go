@@ -26,7 +26,8 @@ type Pool struct {
 	mu     sync.Mutex // never held while a toolset is closed
 	closed bool
 	scopes map[string]*pooled
-	told   map[string]sessions // of the scopes whose toolsets were closed because they were idle
+	told   map[string]sessions     // of the scopes whose toolsets were closed because they were idle
+	shown  map[string]conversation // of these; they are large
 }
 
 // pooled is the toolset of a scope.
@@ -36,8 +37,8 @@ type pooled struct {
 	owner string      // what nameOf returns
 }
 
-// maxTold bounds the scopes whose sessions a Pool remembers.
-const maxTold = 1 << 14
+// maxTold bounds the scopes whose sessions a Pool remembers, and maxShown those whose tools it remembers.
+const maxTold, maxShown = 1 << 14, 1 << 8
 
 // PoolConfig is the configuration of a [Pool].
 type PoolConfig struct {
@@ -63,7 +64,7 @@ func NewPool(system *actor.ActorSystem, backend Backend, cfg PoolConfig) (*Pool,
 	if err != nil {
 		return nil, err
 	}
-	p := &Pool{system: backend.System(), backend: backend, cfg: cfg, scopes: map[string]*pooled{}, told: map[string]sessions{}}
+	p := &Pool{system: backend.System(), backend: backend, cfg: cfg, scopes: map[string]*pooled{}, told: map[string]sessions{}, shown: map[string]conversation{}}
 	p.owners = owners{system: p.system, ended: p.end}
 	p.feed = newFeed()
 	p.unsubscribe = backend.Subscribe(p.feed.onEvent)
@@ -72,8 +73,8 @@ func NewPool(system *actor.ActorSystem, backend Backend, cfg PoolConfig) (*Pool,
 
 // Get returns the toolset of a scope, and makes it if there is none. Get it for each request of a model
 // and do not keep it for longer, because it may be closed when it is idle. A new toolset still knows
-// which sessions the model was told of. The error is that of [New], or a [*messages.Failure] of code
-// [messages.CodeClosed].
+// which sessions the model was told of, and which tools it was shown, see [Config.Stability]: the tools for up to 256
+// scopes. The error is that of [New], or a [*messages.Failure] of code [messages.CodeClosed].
 func (p *Pool) Get(scope string) (*Toolset, error) {
 	return p.get(scope, nil)
 }
@@ -106,8 +107,9 @@ func (p *Pool) get(scope string, owner *actor.PID) (*Toolset, error) {
 		}
 		if told := p.told[scope]; told != nil {
 			t.told = told
-			delete(p.told, scope)
 		}
+		t.conversation = p.shown[scope]
+		p.drop(scope)
 		one = &pooled{tools: t}
 		if p.cfg.IdleTimeout != -1 {
 			one.timer = time.AfterFunc(p.cfg.IdleTimeout, func() {
@@ -131,22 +133,37 @@ func (p *Pool) forget(scope string, one *pooled) bool {
 	if p.scopes[scope] != one {
 		return false
 	}
-	wait, told := one.tools.endIdle(p.cfg.IdleTimeout)
+	wait, told, shown := one.tools.endIdle(p.cfg.IdleTimeout)
 	if wait > 0 {
 		one.timer.Reset(wait)
 		return false
 	}
 	delete(p.scopes, scope)
-	for other := range p.told {
-		if len(p.told) < maxTold {
-			break
-		}
-		delete(p.told, other)
-	}
 	if len(told) > 0 {
+		makeRoom(p.told, maxTold)
 		p.told[scope] = told
 	}
+	if !shown.isEmpty() {
+		makeRoom(p.shown, maxShown)
+		p.shown[scope] = shown
+	}
 	return true
+}
+
+// makeRoom removes elements until there are fewer than most.
+func makeRoom[V any](of map[string]V, most int) {
+	for key := range of {
+		if len(of) < most {
+			return
+		}
+		delete(of, key)
+	}
+}
+
+// drop forgets what is remembered of a scope. The caller holds the mutex.
+func (p *Pool) drop(scope string) {
+	delete(p.told, scope)
+	delete(p.shown, scope)
 }
 
 // Remove closes the toolset of a scope, if there is one, at the end of a conversation.
@@ -155,7 +172,7 @@ func (p *Pool) Remove(scope string) {
 	p.remove(func(name string, _ *pooled) bool { return name == scope })
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.told, scope)
+	p.drop(scope)
 }
 
 // end closes the toolsets of an owner that has terminated.

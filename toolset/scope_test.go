@@ -29,7 +29,7 @@ func TestEachServerHasItsScope(t *testing.T) {
 
 		w.one.add("z")
 		w.changed("one")
-		require.Equal(w, "one__a one__b one__z two__c", w.tools(ctx))
+		require.Equal(w, "one__a one__b two__c one__z", w.tools(ctx))
 	})
 }
 
@@ -50,7 +50,7 @@ func TestPatternTakesAllServersAndThoseThatAReloadAdds(t *testing.T) {
 			synctest.Wait()
 		}
 		reload(mcpbridge.Server{Name: "three", InMemory: newServer("three", "b", "d").mcp})
-		require.Equal(w, "one__a three__d two__c", w.tools(ctx))
+		require.Equal(w, "one__a two__c three__d", w.tools(ctx))
 		result, err := w.Call(ctx, "three__d", nil)
 		require.NoError(w, err)
 		require.Equal(w, "s", result.Key.Scope)

@@ -43,7 +43,7 @@ func names(set *toolset.Set) string {
 }
 
 func TestModelGetsTheToolsThatMatterAndFindsOthers(t *testing.T) {
-	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+	imagine(t, toolset.Config{Stability: toolset.Follow}, func(ctx context.Context, w *world) {
 		w.one.catalog()
 		const task = "Please move my event in the calendar to Friday"
 		set, err := w.Select(ctx, task, 3)

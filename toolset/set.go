@@ -12,14 +12,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/nearest"
+	"github.com/mcpactor/mcpactor/internal/rank"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/mcpactor/mcpactor/toolset/internal/rank"
 )
 
 // Set is the tools of a toolset at one moment. It is read-only.
 type Set struct {
-	// Tools are sorted by name. Names are unique. A Set of [Toolset.Select] has a part of the
-	// tools here, and its methods Tool and Rank know all tools.
+	// Tools are what the model is shown, see [Config.Stability]. At first they are sorted by name. Names are unique. A Set of
+	// [Toolset.Select] has a part of the tools here. The methods Tool and Rank know all tools that servers have now, and only these.
 	Tools []*Tool
 	// Missing has a failure for each server whose tools could not be listed, in the order of the
 	// configuration: its Key names the server, and its code is [messages.CodeDeadline] if the

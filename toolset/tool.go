@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"maps"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -43,6 +44,7 @@ type Tool struct {
 	// same definition has the same digest in every process.
 	Digest string
 
+	listed     time.Time // when the server has listed it, or zero if that is not known
 	definition definition
 	parameters json.RawMessage
 }
@@ -67,7 +69,7 @@ func (t *Tool) Parameters() json.RawMessage { return t.parameters }
 func newTools(filter Filter, listed []*mcp.Tool) (tools []*Tool, leftOut []*messages.Failure) {
 	seen := map[string]bool{}
 	for _, from := range listed {
-		if from == nil || seen[from.Name] || !filter.Wants(from.Name) {
+		if from == nil || seen[from.Name] || !filter.Wants(from.Name, from.Annotations != nil && from.Annotations.ReadOnlyHint) {
 			continue
 		}
 		seen[from.Name] = true

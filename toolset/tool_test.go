@@ -55,6 +55,19 @@ func TestToolThatIsListedTwiceIsTakenOnce(t *testing.T) {
 	require.Equal(t, "first", tools[0].Title)
 }
 
+// A tool of which the server says nothing may write.
+func TestToolsThatOnlyReadPassTheFilterForThem(t *testing.T) {
+	reads := &mcp.ToolAnnotations{ReadOnlyHint: true}
+	tools, _ := newTools(Filter{Name: "s", ReadOnly: true, Deny: []string{"denied"}}, []*mcp.Tool{
+		{Name: "read", Annotations: reads},
+		{Name: "denied", Annotations: reads},
+		{Name: "write", Annotations: &mcp.ToolAnnotations{IdempotentHint: true}},
+		{Name: "unknown"},
+	})
+	require.Len(t, tools, 1)
+	require.Equal(t, "read", tools[0].Original)
+}
+
 func TestParametersAreWhatAPIsAccept(t *testing.T) {
 	var none map[string]any
 	for name, test := range map[string]struct {

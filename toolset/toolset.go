@@ -47,15 +47,16 @@ type Toolset struct {
 	book        *callbook.Book
 	process     *process // behind [Toolset.PID]
 
-	mu    sync.Mutex // guards the fields below and what is in the lists; never held while waiting
-	users int        // calls of methods and uses that are under way
-	used  time.Time  // when the last of them ended
-	names []string   // the servers of the supervisor that lists reflects
-	lists []*list    // of the servers that are not disabled, in the order of the configuration
-	all   *catalog   // of the tools in the lists; nil if they have changed
-	found []string   // the names that [FindTool] has found, the newest last
-	rest  rest       // what [ReadTool] reads
-	told  sessions   // the sessions of earlier outcomes, see [Toolset.Outcome]
+	mu           sync.Mutex // guards the fields below and what is in the lists; never held while waiting
+	users        int        // calls of methods and uses that are under way
+	used         time.Time  // when the last of them ended
+	names        []string   // the servers of the supervisor that lists reflects
+	lists        []*list    // of the servers that are not disabled, in the order of the configuration
+	all          *catalog   // of the tools in the lists; nil if they have changed
+	conversation conversation
+	found        []string // the names that [FindTool] has found, the newest last
+	rest         rest     // what [ReadTool] reads
+	told         sessions // the sessions of earlier outcomes, see [Toolset.Outcome]
 }
 
 // New returns a toolset for servers of a supervisor, or of a member of a cluster, that runs in
@@ -163,20 +164,21 @@ func (t *Toolset) Close() {
 }
 
 // endIdle ends a toolset that nobody has used for a time: it refuses further use, and is to be closed.
-// It returns the sessions that the model was told of. If the toolset is not idle, endIdle returns how
-// long it may still be unused.
-func (t *Toolset) endIdle(after time.Duration) (wait time.Duration, told sessions) {
+// It returns what the model was told and shown. If the toolset is not idle, endIdle returns how long it may still be unused.
+func (t *Toolset) endIdle(after time.Duration) (wait time.Duration, told sessions, shown conversation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.users > 0 {
-		return after, nil
+		return after, nil, conversation{}
 	}
 	if wait = after - time.Since(t.used); wait > 0 {
-		return wait, nil
+		return wait, nil, conversation{}
 	}
 	t.cancel() // under the mutex, which enter and touch wait for
 	told, t.told = t.told, sessions{}
-	return 0, told
+	shown = t.conversation
+	shown.of = nil // the next toolset has another one
+	return 0, told, shown
 }
 
 // touch counts as a use, unless the toolset is closed.
@@ -197,6 +199,15 @@ func (t *Toolset) touch() bool {
 // toolset was closed. The end of ctx ends no fetch. A fetch has the attributes and the trace of
 // the ctx that it began with, as in [Toolset.Approve], and no other values.
 func (t *Toolset) Tools(ctx context.Context) (*Set, error) {
+	set, err := t.listed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return t.show(set), nil
+}
+
+// listed is Tools for a caller that shows them to nobody.
+func (t *Toolset) listed(ctx context.Context) (*Set, error) {
 	leave, f := t.enter(ctx)
 	if f != nil {
 		return nil, f
@@ -250,7 +261,7 @@ func (t *Toolset) known(missing []*messages.Failure) *Set {
 			t.all.leftOut = append(t.all.leftOut, l.leftOut...)
 		}
 	}
-	return &Set{Tools: t.rest.with(t.all.tools), Missing: missing, LeftOut: t.all.leftOut, catalog: t.all}
+	return &Set{Tools: t.all.tools, Missing: missing, LeftOut: t.all.leftOut, catalog: t.all}
 }
 
 // enter returns the failure of a toolset that cannot be used. Otherwise the toolset is in use until

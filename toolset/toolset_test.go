@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/mcpactor/mcpactor/internal/leaktest"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -23,7 +24,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"))
+	goleak.VerifyTestMain(m, leaktest.Throttle...)
 }
 
 // world is a supervisor with the servers "one" and "two", and a toolset for them.
@@ -254,7 +255,7 @@ func TestSessionsOfOtherMembersMakeAListStale(t *testing.T) {
 }
 
 func TestToolsThatChangedAreListedAgain(t *testing.T) {
-	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+	imagine(t, toolset.Config{Stability: toolset.Follow}, func(ctx context.Context, w *world) {
 		before, err := w.Tools(ctx)
 		require.NoError(w, err)
 		w.one.add("z")
@@ -312,7 +313,7 @@ func TestNewSessionIsListedAgain(t *testing.T) {
 			synctest.Wait()
 			require.Equal(w, 2+lists, w.one.listed(), "the list of a session that opens is not waited for")
 			for range 2 {
-				require.Equal(w, "one__a one__b one__z two__c", w.tools(ctx))
+				require.Equal(w, "one__a one__b two__c one__z", w.tools(ctx))
 			}
 			require.Equal(w, 2+lists, w.one.listed())
 		}
@@ -349,7 +350,7 @@ func TestListOfAnEvictedSessionStays(t *testing.T) {
 }
 
 func TestReloadIsFollowed(t *testing.T) {
-	imagine(t, toolset.Config{}, func(ctx context.Context, w *world) {
+	imagine(t, toolset.Config{Stability: toolset.Follow}, func(ctx context.Context, w *world) {
 		reload := func(servers ...mcpbridge.Server) {
 			w.Helper()
 			_, err := w.sup.Reload(ctx, servers)
@@ -444,7 +445,7 @@ func TestSlowServerDelaysTheOthersByTheListTimeoutAtMost(t *testing.T) {
 		require.ErrorContains(w, set.Missing[0], "tools/list on one/s: deadline: the list has not come within 2s, and is still being fetched")
 
 		time.Sleep(40 * time.Second)
-		require.Equal(w, "one__a one__b two__c", w.tools(ctx))
+		require.Equal(w, "two__c one__a one__b", w.tools(ctx))
 		require.Equal(w, 1, w.one.listed())
 	})
 }
@@ -463,14 +464,14 @@ func TestServerThatIsDownKeepsItsToolsAndHidesNoOthers(t *testing.T) {
 		require.ErrorIs(w, err, messages.CodeUnknownServer)
 
 		w.one.set(nil, 0)
-		require.Equal(w, "one__a one__b two__c !none", w.tools(ctx))
+		require.Equal(w, "two__c one__a one__b !none", w.tools(ctx))
 		w.one.set(errors.New("down"), 0)
 		w.changed("one")
-		require.Equal(w, "one__a one__b two__c !one !none", w.tools(ctx))
+		require.Equal(w, "two__c one__a one__b !one !none", w.tools(ctx))
 		_, err = w.Call(ctx, "one__a", nil)
 		require.NoError(w, err)
 		w.one.set(nil, 0)
-		require.Equal(w, "one__a one__b two__c !none", w.tools(ctx))
+		require.Equal(w, "two__c one__a one__b !none", w.tools(ctx))
 	})
 }
 

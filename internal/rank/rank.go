@@ -1,10 +1,13 @@
 // Package rank finds the texts that match a query best, by the words that they share. It uses
 // the function BM25, with weights for the fields of a document.
 //
-// Case, accents, an English plural, and the way in which a name is written ("readFile",
-// "read_file") make no difference. A word of the query also finds words that it begins, and words
-// that begin it, such as "config" and "configuration". Those count less. There are no lists of
-// words, and no other knowledge of a language.
+// Case, accents, and the way in which a name is written ("readFile", "read_file") make no
+// difference. A word of the query also finds words that it begins, and words that begin it, such
+// as "config" and "configuration". Those count less.
+//
+// Texts may be in any language. English ones are found better: the endings "s", "ed" and "ing"
+// make no difference, and a short list has synonyms that are usual in the names of tools, such as
+// "delete" and "remove".
 //
 // The order depends on nothing but the documents and the query. An [Index] may be used by several
 // goroutines at once.
@@ -55,6 +58,8 @@ const (
 	saturation, normalization = 1.2, 0.75
 	// shortest is the length of the shortest beginning of a word that counts, in characters.
 	shortest = 4
+	// synonym is how much a synonym of a word counts.
+	synonym = 0.9
 	// beginning is how much the beginning of a word counts.
 	beginning = 0.3
 	// maxWords bounds the different words of a query.
@@ -110,9 +115,13 @@ func (x *Index) Search(query string, n int) []Hit {
 	if x == nil || n <= 0 {
 		return nil
 	}
-	scores := make([]float64, x.documents)
-	for _, word := range distinct(words(query)) {
-		x.add(scores, word)
+	scores, best := make([]float64, x.documents), make([]float64, x.documents)
+	for _, word := range distinct(meaningful(words(query))) {
+		x.match(best, word)
+		for i, score := range best {
+			scores[i] += score
+		}
+		clear(best)
 	}
 	var hits []Hit
 	for i, score := range scores {
@@ -136,35 +145,48 @@ func distinct(words []string) (all []string) {
 	return all
 }
 
-// add adds what a word of the query contributes to the scores.
-func (x *Index) add(scores []float64, word string) {
+// match raises the scores of documents to what a word of the query contributes: in each document, only the
+// word that fits best counts. A similar word is not worth more for being rarer than the word itself.
+func (x *Index) match(scores []float64, word string) {
 	at, exact := slices.BinarySearch(x.words, word)
+	limit := math.Inf(1)
 	if exact {
-		x.addWord(scores, at, 1)
+		limit = x.rarity(at)
+		x.raise(scores, at, limit)
 		at++
+	}
+	similar := func(at int, share float64) { x.raise(scores, at, share*min(limit, x.rarity(at))) }
+	for _, other := range synonyms[word] {
+		if at, ok := slices.BinarySearch(x.words, other); ok {
+			similar(at, synonym)
+		}
 	}
 	if utf8.RuneCountInString(word) < shortest {
 		return
 	}
 	for ; at < len(x.words) && strings.HasPrefix(x.words[at], word); at++ {
-		x.addWord(scores, at, beginning)
+		similar(at, beginning)
 	}
 	length := 0
 	for i := range word {
 		if length >= shortest {
 			if at, ok := slices.BinarySearch(x.words, word[:i]); ok {
-				x.addWord(scores, at, beginning)
+				similar(at, beginning)
 			}
 		}
 		length++
 	}
 }
 
-// addWord adds a word of the index to the scores. A rare word counts more.
-func (x *Index) addWord(scores []float64, at int, share float64) {
-	list := x.postings[at]
-	rarity := math.Log(1 + (float64(x.documents)-float64(len(list))+0.5)/(float64(len(list))+0.5))
-	for _, p := range list {
-		scores[p.document] += share * rarity * float64(p.weight)
+// rarity returns how much a word of the index counts. A rare word counts more.
+func (x *Index) rarity(at int) float64 {
+	containing := float64(len(x.postings[at]))
+	return math.Log(1 + (float64(x.documents)-containing+0.5)/(containing+0.5))
+}
+
+// raise raises the scores of the documents that contain a word of the index.
+func (x *Index) raise(scores []float64, at int, factor float64) {
+	for _, p := range x.postings[at] {
+		scores[p.document] = max(scores[p.document], factor*float64(p.weight))
 	}
 }

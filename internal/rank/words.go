@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 
@@ -9,11 +10,12 @@ import (
 
 // words returns the words of a text in a form that can be compared. Names such as
 // "readFile", "read_file" and "HTTPServer" are split, and a name that is split by its capitals also
-// counts as a whole.
-// Accents and case make no difference, and nor does an English plural. Scripts that are written
+// counts as a whole, and so do two words with a hyphen.
+// Accents and case make no difference, and nor do some endings of English words. Scripts that are written
 // without spaces give pairs of characters.
 func words(text string) (all []string) {
 	runes := []rune(norm.NFKD.String(text))
+	before, hyphen := []rune(nil), -1 // the word before a hyphen, and where that is
 	for start := 0; start < len(runes); {
 		if !inWord(runes[start]) {
 			start++
@@ -26,7 +28,15 @@ func words(text string) (all []string) {
 		if dense(runes[start]) {
 			all = append(all, pairs(plain(runes[start:end]))...)
 		} else {
-			all = append(all, parts(runes[start:end])...)
+			word := runes[start:end]
+			all = append(all, parts(word)...)
+			if start > 0 && start-1 == hyphen {
+				all = append(all, stem(plain(slices.Concat(before, word))))
+			}
+			before, hyphen = word, -1
+			if end < len(runes) && runes[end] == '-' {
+				hyphen = end
+			}
 		}
 		start = end
 	}
@@ -86,9 +96,33 @@ func plain(word []rune) []rune {
 	return out
 }
 
-// stem removes the ending of an English plural.
+// stem removes the endings of English plurals and verbs, so that "remove", "removes", "removed" and "removing"
+// are the same.
 func stem(runes []rune) string {
-	word := string(runes)
+	word := singular(string(runes))
+	for _, ending := range []string{"ing", "ed"} {
+		if stem, ok := strings.CutSuffix(word, ending); ok && len(stem) >= 3 && strings.ContainsAny(stem, "aeiouy") {
+			word = single(stem)
+			break
+		}
+	}
+	if len(word) > 4 {
+		word = strings.TrimSuffix(word, "e")
+	}
+	return word
+}
+
+// single returns a stem without the doubling of its last consonant, as in "dropp" from "dropped".
+func single(stem string) string {
+	last := len(stem) - 1
+	if last > 2 && stem[last] == stem[last-1] && strings.IndexByte("bdgmnprt", stem[last]) >= 0 {
+		return stem[:last]
+	}
+	return stem
+}
+
+// singular removes the ending of an English plural.
+func singular(word string) string {
 	switch {
 	case len(word) < 4 || !strings.HasSuffix(word, "s"):
 		return word

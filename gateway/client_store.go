@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/mcpactor/mcpactor/internal/listfile"
@@ -22,6 +23,8 @@ const (
 	maxClients = 5000
 	// maxRecord bounds what is kept of a client, in bytes.
 	maxRecord = 1 << 20
+	// maxView bounds what is kept of the tools that a client was shown, in bytes.
+	maxView = 16 << 20
 )
 
 // ClientStore is a folder with a file for each client. One process may use it at a time. It is no [resume.File], which keeps their
@@ -40,9 +43,31 @@ type record struct {
 	Owed     map[string]bool   `json:"owed,omitempty"`     // by server, if it must be told that state is gone: whether a log message has said so
 }
 
-// file returns the file of the client with a session id. The id is a secret, and cannot be told from the name.
-func (s *ClientStore) file(id string) string {
-	return filepath.Join(s.Folder, fmt.Sprintf("%x.json", sha256.Sum256([]byte(id))))
+// base returns the name, without a suffix, of the files of the client with a session id. The id is a secret, and cannot be told from the name.
+func (s *ClientStore) base(id string) string {
+	return filepath.Join(s.Folder, fmt.Sprintf("%x", sha256.Sum256([]byte(id))))
+}
+
+// file returns the file with the record of the client with a session id.
+func (s *ClientStore) file(id string) string { return s.base(id) + recordSuffix }
+
+// A client has a file with its record, and perhaps one with what it was shown.
+const recordSuffix, viewSuffix = ".json", ".tools"
+
+// viewFile returns the file with what the client with a session id was shown. It stands beside the record, which is written more often.
+func (s *ClientStore) viewFile(id string) string { return s.base(id) + viewSuffix }
+
+// saveView keeps what the client with a session id is shown.
+func (s *ClientStore) saveView(id string, data []byte) error {
+	if len(data) > maxView {
+		return fmt.Errorf("it was shown more than the %d MiB that are kept", maxView>>20)
+	}
+	return listfile.Write(s.viewFile(id), data)
+}
+
+// remove forgets the client with a session id.
+func (s *ClientStore) remove(id string) error {
+	return errors.Join(listfile.Remove(s.file(id)), listfile.Remove(s.viewFile(id)))
 }
 
 // find returns the client with a session id, or nil.
@@ -75,10 +100,24 @@ func (s *ClientStore) save(id string, data []byte) error {
 	return listfile.Write(s.file(id), data)
 }
 
+// lastAsked returns when the stateless client with a session id has sent a request, as far as that is known.
+func (s *ClientStore) lastAsked(id string) time.Time {
+	info, err := os.Stat(s.viewFile(id))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
 // touch notes that the client with a session id has been there.
-func (s *ClientStore) touch(id string) {
-	now := time.Now()
-	os.Chtimes(s.file(id), now, now) //nolint:errcheck // it is forgotten earlier then
+func (s *ClientStore) touch(id string) { touch(s.file(id), time.Now()) }
+
+// touchView notes that the stateless client with a session id has sent a request.
+func (s *ClientStore) touchView(id string) { touch(s.viewFile(id), time.Now()) }
+
+// touch sets the time of a file, if there is one.
+func touch(file string, now time.Time) {
+	os.Chtimes(file, now, now) //nolint:errcheck // it is forgotten earlier then
 }
 
 // sweep removes the records of clients that have been away for longer than maxAway, or are beyond the newest maxClients. It returns
@@ -92,6 +131,12 @@ func (s *ClientStore) sweep(here map[string]bool, now time.Time) (known map[stri
 	known = here
 	files, err := filepath.Glob(filepath.Join(s.Folder, "*"))
 	for _, file := range files {
+		if its, isView := strings.CutSuffix(file, viewSuffix); isView {
+			if _, err := os.Stat(its + recordSuffix); errors.Is(err, fs.ErrNotExist) {
+				os.Remove(file) //nolint:errcheck // or else the next time
+			}
+			continue
+		}
 		info, err := os.Stat(file)
 		if err != nil { // the client has just left
 			continue
@@ -105,7 +150,7 @@ func (s *ClientStore) sweep(here map[string]bool, now time.Time) (known map[stri
 			scope = r.Scope
 		}
 		if here[scope] {
-			os.Chtimes(file, now, now) //nolint:errcheck // it is forgotten earlier then
+			touch(file, now)
 			continue
 		}
 		all = append(all, away{file, scope, info.ModTime()})
@@ -114,9 +159,10 @@ func (s *ClientStore) sweep(here map[string]bool, now time.Time) (known map[stri
 	for i, a := range all {
 		if i < maxClients && now.Sub(a.since) <= maxAway {
 			known[a.scope] = true
-		} else if gone := os.Remove(a.file); gone != nil {
-			err = errors.Join(err, gone)
+			continue
 		}
+		gone := os.Remove(a.file)
+		err = errors.Join(err, gone, listfile.Remove(strings.TrimSuffix(a.file, recordSuffix)+viewSuffix))
 	}
 	return known, err
 }

@@ -1,9 +1,12 @@
 package gateway
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/rs/zerolog"
 
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -27,17 +30,36 @@ type Backend interface {
 	toolset.Backend
 	// Server returns the configuration of a server, or nil. It is read-only.
 	Server(name string) *mcpbridge.Server
+	// Flush waits until the handlers of Subscribe have returned from the events so far, or ctx ends.
+	Flush(ctx context.Context)
 }
 
 var _ Backend = (*supervisor.Supervisor)(nil)
 
 // Config is the configuration of a gateway. The zero value is for clients in this process. It is read-only once given to [New].
 type Config struct {
-	// Servers are what clients of other programs get: the names of servers, with filters for their tools. If an entry has a scope,
-	// all clients share the session of that scope.
+	// Servers are what clients of other programs get until [Gateway.Reload]: the names of servers, with filters for their tools. If an
+	// entry has a scope, all clients share the session of that scope.
 	Servers []toolset.Filter
+	// Filters returns further filters for the tools of a server that a client of another program gets. A tool has to pass Allow, Deny and
+	// ReadOnly of all of them, beside those in Servers. client is the name that the client gives itself: anybody can give it. Filters is called when a client
+	// connects and by [Gateway.Reload], from any goroutine, and must not block. Defaults to none.
+	Filters func(client, server string) []toolset.Filter
 	// Prefixed is true if the names of tools and prompts get the name of their server. It must be true for several servers.
 	Prefixed bool
+	// Stability says how the list of tools that a client of this gateway is shown follows what its servers have, for as long as the client
+	// is connected. A client that is stateless is shown what it was shown before for 24 h after its last request, and a client of Clients
+	// also after a restart. With [Gateway.Tools], the toolset has a Stability of its own. Defaults to [toolset.Append].
+	Stability toolset.Stability
+	// Find makes clients of other programs that are offered more tools than this find them: tools/list has the tool find_tools, at most as
+	// many tools as this, which clients have used last, and those that the client has found or called. A tool that it finds is added at the end, and
+	// the client is told of the change. All tools can be called by their names, also those that are not listed. Defaults to 0: all tools are
+	// listed.
+	Find int
+	// FindCalls offers the tool call_tool beside find_tools, for clients that do not ask for a list that has changed. It calls a tool by its name, if
+	// the annotations of that say that it only reads. The permissions that a client has for tools by name do not apply to such calls. Defaults
+	// to false.
+	FindCalls bool
 	// LeftOut has a line for each server that is left out, with the reason. Clients of other programs get them as log messages.
 	LeftOut []string
 	// Quiet is the [messages.Header.Quiet] of requests of clients. Defaults to that of the supervisor.
@@ -47,13 +69,17 @@ type Config struct {
 	Wait time.Duration
 	// Lingers is true if the start of a server continues after its client has left, so that the next client finds its lists.
 	Lingers bool
-	// Lists remembers between runs which servers were silent. Defaults to nowhere.
+	// Lists remembers between runs which servers were silent, and which tools were used last. Defaults to nowhere.
 	Lists mcpbridge.Store
 	// Clients keeps clients of other programs between runs: they can return, and their sessions stay open on their servers if
 	// the supervisor has LeaveOpen and the store Sessions. Defaults to none: clients do not return.
 	Clients *ClientStore
 	// Sessions is where the supervisor keeps the sessions of Clients. Sessions of other scopes there are closed.
 	Sessions mcpbridge.Store
+	// Key is the secret with which the gateway seals what clients keep for it, such as the ids of tasks. Gateways with the same key
+	// understand each other's, as do a gateway and the next one after a restart. Use 32 random bytes. Defaults to a random key of this
+	// gateway.
+	Key []byte
 	// Logger logs what concerns clients. Defaults to no log.
 	Logger zerolog.Logger
 }
@@ -63,3 +89,8 @@ var errGone = errors.New("the client has left")
 
 // errClosed is the error for a client that comes after [Gateway.Close].
 var errClosed = errors.New("the gateway is closed")
+
+// noMethod returns the error for a method that is not known.
+func noMethod(method string) error {
+	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not known", method)}
+}

@@ -15,17 +15,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/rs/zerolog"
 
-	"github.com/mcpactor/mcpactor/gateway/internal/mcpserver"
+	"github.com/mcpactor/mcpactor/gateway/internal/seal"
 	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
+	"github.com/mcpactor/mcpactor/toolset"
 )
 
 // Gateway serves any number of clients. Its methods may be called from any goroutine.
@@ -35,13 +38,16 @@ type Gateway struct {
 	system      *actor.ActorSystem
 	backend     Backend
 	do          *supervisor.Client
-	unsubscribe func() // from events
+	key         *seal.Key // see [Config.Key]
+	unsubscribe func()    // from events
 
 	life    context.Context // ends with Close
 	end     context.CancelFunc
 	leaving sync.WaitGroup // clients that have left, see [Config.Lingers]
 
-	lingering sync.Map // by server: the *served whose start continues although its client has left
+	offers    atomic.Pointer[offer] // what clients of other programs get
+	waiting   sync.Map              // by id: the *waitingCall whose client is asked
+	lingering sync.Map              // by server: the *served whose start continues although its client has left
 
 	mu        sync.Mutex
 	scopes    map[string]*scope
@@ -60,11 +66,17 @@ func New(backend Backend, cfg Config) (*Gateway, error) {
 		cfg: cfg, log: cfg.Logger, system: backend.System(), backend: backend, do: backend.Client(),
 		scopes: map[string]*scope{}, shared: map[string]int{}, endpoints: map[string]*endpoint{},
 	}
-	var errs []error
-	for i, filter := range cfg.Servers {
-		if _, err := preparedServer(backend, filter.Name); err != nil {
-			errs = append(errs, fmt.Errorf("gateway: servers[%d]: %w", i, err))
-		}
+	g.cfg.Stability = cmp.Or(cfg.Stability, toolset.Append)
+	var err error
+	if g.key, err = seal.New(cfg.Key); err != nil {
+		return nil, fmt.Errorf("gateway: key: %w", err)
+	}
+	errs := []error{g.offerServers(cfg.Servers, cfg.LeftOut)}
+	if err := g.cfg.Stability.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("gateway: %w", err))
+	}
+	if cfg.Find < 0 {
+		errs = append(errs, errors.New("gateway: find: is negative"))
 	}
 	switch {
 	case len(cfg.Servers) > 1 && !cfg.Prefixed:
@@ -72,8 +84,8 @@ func New(backend Backend, cfg Config) (*Gateway, error) {
 	case cfg.Clients != nil && cfg.Sessions == nil:
 		errs = append(errs, errors.New("gateway: sessions: is missing, but clients keeps clients: use the store of the supervisor"))
 	}
-	if len(errs) > 0 {
-		return nil, errors.Join(errs...)
+	if err = errors.Join(errs...); err != nil {
+		return nil, err
 	}
 	g.life, g.end = context.WithCancel(context.Background())
 	g.unsubscribe = backend.Subscribe(g.onEvent)
@@ -81,6 +93,44 @@ func New(backend Backend, cfg Config) (*Gateway, error) {
 		go g.sweepClients(g.life)
 	}
 	return g, nil
+}
+
+// Reload is to follow a Reload of the supervisor, with servers that are prepared as well. It replaces Servers and LeftOut of the
+// configuration. Clients keep what they have of servers that are the same. Of others they get the lists anew, and they are told of those
+// that have changed. If a server is not configured or not prepared, nothing changes, and the error names it.
+func (g *Gateway) Reload(servers []toolset.Filter, leftOut []string) error {
+	before := g.offers.Load().servers
+	if err := g.offerServers(servers, leftOut); err != nil {
+		return err
+	}
+	for _, c := range g.everybody() {
+		c.tryFollow()
+	}
+	for _, old := range before {
+		isShared := func(now toolset.Filter) bool { return now.Name == old.Name && now.Scope == old.Scope }
+		if old.Scope != "" && !slices.ContainsFunc(servers, isShared) {
+			go g.closeSession(messages.Key{Server: old.Name, Scope: old.Scope})
+		}
+	}
+	return nil
+}
+
+// offerServers sets what clients of other programs get from now on, each in a scope of its own.
+func (g *Gateway) offerServers(servers []toolset.Filter, leftOut []string) error {
+	var errs []error
+	for i, filter := range servers {
+		if _, err := preparedServer(g.backend, filter.Name); err != nil {
+			errs = append(errs, fmt.Errorf("gateway: servers[%d]: %w", i, err))
+		}
+		if strings.HasPrefix(filter.Scope, askedPrefix) {
+			errs = append(errs, fmt.Errorf("gateway: servers[%d]: scope: %q is one that clients ask for: use another name", i, filter.Scope))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	g.offers.Store(&offer{servers: servers, leftOut: leftOut, prefixed: g.cfg.Prefixed, scope: Scope{Ends: true}})
+	return nil
 }
 
 // Close ends all clients, and the scopes that end with them, except for those of clients that can return. It closes nothing else of
@@ -111,22 +161,6 @@ func (g *Gateway) Close() {
 	all.Wait()
 }
 
-// ServeStdio serves one client of another program until its input has ended and its requests are answered, or until ctx ends. It
-// returns when the client has left. Its scope, which is a new one, ends with it.
-func (g *Gateway) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) {
-	mcpserver.ServeStdio(ctx, in, out, g.accept)
-}
-
-// HTTP serves streamable HTTP to any number of clients on this machine. It is a [http.Handler], and Guard returns a handler for other
-// pages that asks for the token, too. Close it before the gateway.
-type HTTP = mcpserver.HTTP
-
-// HTTP returns the handler for clients of other programs over HTTP. Each has a scope of its own. If token is not empty, requests
-// must carry it as a bearer token.
-func (g *Gateway) HTTP(token string) *HTTP {
-	return &mcpserver.HTTP{Token: token, Accept: g.accept, Return: g.returned}
-}
-
 // everybody returns all clients.
 func (g *Gateway) everybody() (all []*client) {
 	g.mu.Lock()
@@ -142,7 +176,7 @@ func (g *Gateway) endpoint(srv *mcpbridge.Server) *endpoint {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.endpoints[srv.Name]
-	if e == nil || e.of != srv {
+	if e == nil || !e.of.Same(srv) {
 		e = newEndpoint(g.cfg.Lists, srv)
 		g.endpoints[srv.Name] = e
 	}
@@ -152,7 +186,7 @@ func (g *Gateway) endpoint(srv *mcpbridge.Server) *endpoint {
 // Review has lists fetched again, such as those that needed a login. Clients are told if they have changed.
 func (g *Gateway) Review() {
 	for _, c := range g.everybody() {
-		for _, s := range c.servers {
+		for _, s := range c.servers() {
 			for _, l := range s.lists {
 				l.review()
 			}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
@@ -209,18 +208,16 @@ func TestEverythingGoesThrough(t *testing.T) {
 	})
 }
 
-// A client that asks for a later revision is answered as by a server that does not know it, so that each client falls back. A request
-// of a later revision is refused with the revisions that are spoken.
+// A revision that is not known is refused with the one that is, and such a request opens nothing.
 func TestLaterRevisionsAreRefusedWithThoseThatAreSpoken(t *testing.T) {
-	overHTTP(t, nil, func(w *world, _ *faults.Server, _ *faults.Tools) {
+	overHTTP(t, nil, func(w *world, e *faults.Server, _ *faults.Tools) {
 		r := w.raw()
-		later := func(method string) *mcpserver.Message {
-			return r.ask(`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`, "1")
+		for _, method := range []string{"server/discover", "tools/list"} {
+			refused := r.ask(`{"jsonrpc":"2.0","id":1,"method":"`+method+`","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2027-01-01"}}}`, "1")
+			require.EqualValues(w, mcp.CodeUnsupportedProtocolVersion, refused.Error.Code)
+			require.JSONEq(w, `{"supported":["2026-07-28"],"requested":"2027-01-01"}`, string(refused.Error.Data))
 		}
-		require.EqualValues(w, jsonrpc.CodeMethodNotFound, later("server/discover").Error.Code)
-		refused := later("tools/list")
-		require.EqualValues(w, mcp.CodeUnsupportedProtocolVersion, refused.Error.Code)
-		require.Contains(w, string(refused.Error.Data), "2025-11-25")
+		require.Zero(w, e.Count("initialize"))
 		require.Contains(w, r.open(), `"protocolVersion":"2025-11-25"`)
 	})
 }
@@ -371,10 +368,10 @@ func TestServerSpeaksToTheClient(t *testing.T) {
 
 // newTalker returns a server that asks, reports and logs.
 func newTalker() *mcp.Server {
-	s := mcp.NewServer(&mcp.Implementation{Name: "talker", Version: "1"}, &mcp.ServerOptions{
+	s := withSessions(mcp.NewServer(&mcp.Implementation{Name: "talker", Version: "1"}, &mcp.ServerOptions{
 		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
 		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
-	})
+	}))
 	tool := func(name string, f func(context.Context, *mcp.CallToolRequest) (string, error)) {
 		mcp.AddTool(s, &mcp.Tool{Name: name}, func(ctx context.Context, r *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
 			text, err := f(ctx, r)

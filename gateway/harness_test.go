@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/rs/zerolog"
 	"github.com/stretchr/testify/require"
@@ -98,16 +99,34 @@ func newWorld(t *testing.T, lists mcpbridge.Store, servers ...mcpbridge.Server) 
 	return worldOf(t, cfg)
 }
 
+// withSessions makes a server of the SDK one that has only the revisions with sessions, in which its tools ask questions.
+func withSessions(s *mcp.Server) *mcp.Server {
+	s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			if method == "server/discover" {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "no"}
+			}
+			return next(ctx, method, req)
+		}
+	})
+	return s
+}
+
 // setup is what a test serves: a supervisor with a gateway as mcpactor serve starts them.
 type setup struct {
 	Supervisor      supervisor.Config
 	Tools           []toolset.Filter
+	Filters         func(client, server string) []toolset.Filter
 	LeftOut         []string
 	Prefixed        bool
 	Quiet, Wait     time.Duration
 	Lingers         bool
 	Lists, Sessions mcpbridge.Store
 	Clients         *ClientStore
+	Key             []byte
+	Stability       toolset.Stability
+	Find            int
+	FindCalls       bool
 }
 
 func worldOf(t *testing.T, with setup) *world {
@@ -130,8 +149,9 @@ func worldOf(t *testing.T, with setup) *world {
 	sup, err := supervisor.Start(actor.NewActorSystem(supervisor.WithSystemLogger(zerolog.Nop())), cfg)
 	require.NoError(t, err)
 	g, err := New(sup, Config{
-		Servers: with.Tools, LeftOut: with.LeftOut, Prefixed: with.Prefixed, Quiet: with.Quiet, Wait: with.Wait, Lingers: with.Lingers, Lists: with.Lists,
-		Sessions: with.Sessions, Clients: with.Clients, Logger: cfg.Logger,
+		Servers: with.Tools, Filters: with.Filters, LeftOut: with.LeftOut, Prefixed: with.Prefixed, Quiet: with.Quiet, Wait: with.Wait, Lingers: with.Lingers, Lists: with.Lists,
+		Sessions: with.Sessions, Clients: with.Clients, Key: with.Key, Logger: cfg.Logger,
+		Stability: with.Stability, Find: with.Find, FindCalls: with.FindCalls,
 	})
 	require.NoError(t, err)
 	return &world{T: t, Gateway: g, sup: sup}
@@ -162,24 +182,30 @@ func (w *world) Stop() error {
 }
 
 // pipe serves one client, and returns its end of the two pipes.
-func (w *world) pipe() (io.ReadCloser, io.WriteCloser) {
+func (w *world) pipe() (io.ReadCloser, io.WriteCloser) { return w.pipeTo(w.accept) }
+
+// pipeTo is pipe for a client whose handler accept makes.
+func (w *world) pipeTo(accept func(*mcpserver.Client) mcpserver.Handler) (io.ReadCloser, io.WriteCloser) {
 	in, toServer := io.Pipe()
 	fromServer, out := io.Pipe()
 	ended := make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer close(ended)
-		w.ServeStdio(ctx, in, out)
+		mcpserver.ServeStdio(ctx, in, out, accept)
 		out.Close()
 	}()
 	w.ends = append(w.ends, func() { cancel(); toServer.Close(); fromServer.Close(); <-ended })
 	return fromServer, toServer
 }
 
+// withInitialize makes a client of the SDK one that begins with initialize: it would rather send stateless requests.
+var withInitialize = &mcp.ClientSessionOptions{ProtocolVersion: mcpserver.Revisions[0]}
+
 // connect connects a client of the SDK.
 func (w *world) connect(options *mcp.ClientOptions) *mcp.ClientSession {
 	in, out := w.pipe()
-	session, err := mcp.NewClient(&mcp.Implementation{Name: "tester", Version: "1"}, options).Connect(w.Context(), &mcp.IOTransport{Reader: in, Writer: out}, nil)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "tester", Version: "1"}, options).Connect(w.Context(), &mcp.IOTransport{Reader: in, Writer: out}, withInitialize)
 	require.NoError(w, err)
 	return session
 }
@@ -205,8 +231,10 @@ type raw struct {
 	arrived  chan struct{}
 }
 
-func (w *world) raw() *raw {
-	in, out := w.pipe()
+func (w *world) raw() *raw { return w.rawAt(w.pipe()) }
+
+// rawAt is raw for a client at its end of two pipes.
+func (w *world) rawAt(in io.ReadCloser, out io.WriteCloser) *raw {
 	r := &raw{w: w, out: out, arrived: make(chan struct{}, 1000)}
 	go func() {
 		lines := bufio.NewScanner(in)

@@ -18,6 +18,7 @@ import (
 // listen serves a gateway over HTTP on a real socket.
 func listen(t *testing.T, token string, servers ...mcpbridge.Server) (*world, string) {
 	w := newWorld(t, nil, servers...)
+	w.cfg.Lingers = true // as in mcpactor serve
 	e := w.HTTP(token)
 	server := httptest.NewServer(e)
 	t.Cleanup(func() {
@@ -43,7 +44,7 @@ func TestClientsOverHTTPHaveTheirOwnSessions(t *testing.T) {
 					ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { heard <- "progress" },
 					ResourceUpdatedHandler:      func(context.Context, *mcp.ResourceUpdatedNotificationRequest) { heard <- "updated" },
 				})
-				session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, nil)
+				session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url}, withInitialize)
 				require.NoError(t, err)
 				listed, err := session.ListTools(t.Context(), nil)
 				require.NoError(t, err)
@@ -120,4 +121,53 @@ func TestEndpointServesOnlyThisMachine(t *testing.T) {
 	require.Equal(t, http.StatusOK, status)
 	status, _, _ = send(hello, mine)
 	require.Equal(t, http.StatusNotFound, status)
+}
+
+// bearer sends a token with each request.
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// Clients that ask for the same scope have the same session, which ends with the last of them. Without a token nobody may ask.
+func TestClientsWithTheTokenMayShareAScope(t *testing.T) {
+	w, url := listen(t, "secret", mcpbridge.Server{Name: "s", InMemory: newTalker()})
+	connect := func(url string) (*mcp.ClientSession, error) {
+		client := mcp.NewClient(&mcp.Implementation{Name: "tester", Version: "1"}, nil)
+		return client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: bearer("secret")}}, withInitialize)
+	}
+	call := func(url string) *mcp.ClientSession {
+		session, err := connect(url)
+		require.NoError(t, err)
+		_, err = session.CallTool(t.Context(), &mcp.CallToolParams{Name: "talk"})
+		require.NoError(t, err)
+		return session
+	}
+	sessions := func() int {
+		snapshot, err := w.do.Inspect(t.Context())
+		require.NoError(t, err)
+		return len(snapshot.Sessions)
+	}
+	one, another, _ := call(url+"?scope=team"), call(url+"?scope=team"), call(url+"?scope=other")
+	require.Len(t, w.everybody(), 3)
+	require.Equal(t, 2, sessions())
+	require.NoError(t, one.Close())
+	time.Sleep(100 * time.Millisecond) // its end is not told
+	require.Equal(t, 2, sessions())
+	require.NoError(t, another.Close())
+	require.Eventually(t, func() bool { return sessions() == 1 }, 10*time.Second, 10*time.Millisecond)
+	_, err := connect(url + "?scope=a%00b")
+	require.ErrorContains(t, err, "scope")
+
+	_, open := listen(t, "", mcpbridge.Server{Name: "s", InMemory: newTalker()})
+	resp, err := http.Post(open+"?scope=team", "application/json", strings.NewReader(initialize))
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	said, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusForbidden, resp.StatusCode)
+	require.Contains(t, string(said), "scope: needs the token")
 }

@@ -91,13 +91,18 @@ func capabilitiesOf(data json.RawMessage) (*mcp.ClientCapabilities, error) {
 var everything = json.RawMessage(`{"tools": {}, "prompts": {}, "resources": {"subscribe": true}, "logging": {}, "completions": {}}`)
 
 // introduction returns the result of initialize: what the server says about itself, or several of them together.
-func (c *client) introduction() any {
+func (c *client) introduction() mcpserver.Object {
 	result, can, instructions := mcpserver.Object{}, mcpserver.Object{}, []string{}
-	for _, s := range c.servers {
+	if c.offer.prefixed { // a server that is added later may have tools
+		can.With("tools", mcpserver.Object{})
+	}
+	var all []mcpserver.Object
+	for _, s := range c.servers() {
 		said := s.introduced()
 		its := capabilitiesIn(said)
+		all = append(all, s.introducedTasks())
 		if !c.offer.prefixed {
-			result, can = said, its
+			result, can = asInitialize(said), its
 			break
 		}
 		for name := range mcpserver.ObjectOf(everything) {
@@ -108,6 +113,9 @@ func (c *client) introduction() any {
 		if text := said.Text("instructions"); text != "" {
 			instructions = append(instructions, "# "+s.name+"\n\n"+text)
 		}
+	}
+	if !c.offer.isHere() {
+		offerTasks(can, all, c.isStateless)
 	}
 	// Clients are told of changes in any case: a server may come back with other lists.
 	for _, name := range []string{"tools", "prompts", "resources"} {

@@ -124,10 +124,10 @@ func (v *visitor) streams() (names []string) {
 
 // newEcho returns a server whose tools say the word of their caller in all ways.
 func newEcho() *mcp.Server {
-	s := mcp.NewServer(&mcp.Implementation{Name: "echo", Version: "1"}, &mcp.ServerOptions{
+	s := withSessions(mcp.NewServer(&mcp.Implementation{Name: "echo", Version: "1"}, &mcp.ServerOptions{
 		SubscribeHandler:   func(context.Context, *mcp.SubscribeRequest) error { return nil },
 		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
-	})
+	}))
 	s.AddResourceTemplate(&mcp.ResourceTemplate{Name: "words", URITemplate: "file:///{word}"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) { return nil, nil })
 	type in struct {
 		Word string `json:"word"`

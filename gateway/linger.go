@@ -12,7 +12,7 @@ import (
 // closes all other sessions of the client.
 func (c *client) linger() {
 	var all sync.WaitGroup
-	for _, s := range c.servers {
+	for _, s := range c.servers() {
 		all.Go(func() {
 			s.linger()
 			s.close()
@@ -32,7 +32,9 @@ func (s *served) linger() {
 	}
 	defer g.lingering.Delete(s.name)
 	for _, other := range g.everybody() {
-		go other.server(s.name).startBeside()
+		if beside := other.server(s.name); beside != nil {
+			go beside.startBeside()
+		}
 	}
 	s.noteSilent(false)
 	s.meet(s.fetching, waiting{most: startTimeout}) //nolint:errcheck // there are no lists then
@@ -61,10 +63,15 @@ func (s *served) isUnknown() bool {
 // close closes the session of a client that has left.
 func (s *served) close() {
 	s.stopFetching()
-	if s.isShared() {
+	if s.isShared() || s.c.of.hasOthers() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.c.g.life, 2*closePatience) // Stop need not wait for it
+	s.c.g.closeSession(s.key())
+}
+
+// closeSession closes a session. Its calls are ended.
+func (g *Gateway) closeSession(key messages.Key) {
+	ctx, cancel := context.WithTimeout(g.life, 2*closePatience) // Stop need not wait for it
 	defer cancel()
-	s.c.g.do.Do(ctx, &messages.CloseSession{Key: s.key(), Now: true}) //nolint:errcheck // the end of the scope closes it
+	g.do.Do(ctx, &messages.CloseSession{Key: key, Now: true}) //nolint:errcheck // the end of the scope, or of the gateway, closes it
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -20,6 +21,7 @@ func (w *world) visits(stay time.Duration) {
 	time.Sleep(stay)
 	w.ends[last]()
 	w.ends = w.ends[:last]
+	synctest.Wait() // until the gateway has noted that the client has left
 }
 
 // A start that hangs does not keep the next client from its server, when that is well again: whether it comes after the first has
@@ -109,5 +111,19 @@ func TestOnlyAStartLingers(t *testing.T) {
 		time.Sleep(time.Minute)
 		require.Empty(t, w.everybody())
 		require.Zero(t, slow.Sessions())
+	})
+}
+
+// A client that does not have the server is not concerned.
+func TestStartLingersBesideClientsOfOtherServers(t *testing.T) {
+	inFront(t, lingering, true, func(w *world, slow *faults.Server) {
+		other := w.dial(w.Server("quick", Scope{Ends: true}), nil)
+		slow.Inject("initialize", faults.Delay(time.Minute))
+		w.visits(10 * time.Second)
+		time.Sleep(time.Second)
+		require.Len(t, w.everybody(), 2)
+		require.NoError(t, other.Close())
+		time.Sleep(time.Minute)
+		require.Empty(t, w.everybody())
 	})
 }

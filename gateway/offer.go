@@ -23,7 +23,7 @@ type Scope struct {
 
 // offer is what a client gets, and where.
 type offer struct {
-	servers  []toolset.Filter
+	servers  []toolset.Filter // see wanted
 	leftOut  []string         // see [Config.LeftOut]
 	prefixed bool             // see [Config.Prefixed]
 	tools    *toolset.Toolset // lists and calls the tools; nil if they are those of the servers as they are
@@ -33,3 +33,17 @@ type offer struct {
 
 // isHere reports whether the client is in this process: a failure reaches it as the error that it is.
 func (o *offer) isHere() bool { return o.close != nil }
+
+// wanted returns the servers that the client gets, with filters for their tools.
+func (o *offer) wanted() []toolset.Filter {
+	if o.tools == nil {
+		return o.servers
+	}
+	all := o.tools.Filters()
+	for i := range all {
+		if all[i].Scope == o.tools.Scope() {
+			all[i].Scope = "" // the session is that of the client
+		}
+	}
+	return all
+}

@@ -19,7 +19,7 @@ import (
 func TestEachRevisionIsSpokenOnBothSides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
-		s := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
+		s := withSessions(mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil))
 		mcp.AddTool(s, &mcp.Tool{Name: "version"}, func(_ context.Context, r *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
 			told := r.Session.InitializeParams()
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: told.ProtocolVersion + " " + told.ClientInfo.Name}}}, nil, nil
@@ -72,9 +72,9 @@ func TestRootsOfTheClientReachTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
 		changed := make(chan struct{}, 10)
-		s := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, &mcp.ServerOptions{
+		s := withSessions(mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, &mcp.ServerOptions{
 			RootsListChangedHandler: func(context.Context, *mcp.RootsListChangedRequest) { changed <- struct{}{} },
-		})
+		}))
 		mcp.AddTool(s, &mcp.Tool{Name: "roots"}, func(ctx context.Context, r *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
 			listed, err := r.Session.ListRoots(ctx, nil)
 			if err != nil {
@@ -91,7 +91,7 @@ func TestRootsOfTheClientReachTheServer(t *testing.T) {
 		in, out := w.pipe()
 		client := mcp.NewClient(&mcp.Implementation{Name: "tester", Version: "1"}, nil)
 		client.AddRoots(&mcp.Root{URI: "file:///one"})
-		session, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: in, Writer: out}, nil)
+		session, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: in, Writer: out}, withInitialize)
 		require.NoError(t, err)
 		text, isError := w.call(session, "roots", nil)
 		require.False(t, isError, text)
@@ -116,7 +116,7 @@ func askedAfter(t *testing.T, message string) {
 		t.Helper()
 		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
 		roots := make(chan string, 1)
-		s := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, &mcp.ServerOptions{
+		s := withSessions(mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, &mcp.ServerOptions{
 			InitializedHandler: func(ctx context.Context, r *mcp.InitializedRequest) {
 				go func() {
 					listed, err := r.Session.ListRoots(context.WithoutCancel(ctx), nil)
@@ -125,7 +125,7 @@ func askedAfter(t *testing.T, message string) {
 					}
 				}()
 			},
-		})
+		}))
 		mcp.AddTool(s, &mcp.Tool{Name: "t"}, func(context.Context, *mcp.CallToolRequest, map[string]any) (*mcp.CallToolResult, any, error) {
 			return nil, nil, nil
 		})
@@ -163,11 +163,11 @@ func TestCompletionReachesTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
 		completing := func(name string) mcpbridge.Server {
-			s := mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ServerOptions{
+			s := withSessions(mcp.NewServer(&mcp.Implementation{Name: name, Version: "1"}, &mcp.ServerOptions{
 				CompletionHandler: func(_ context.Context, r *mcp.CompleteRequest) (*mcp.CompleteResult, error) {
 					return &mcp.CompleteResult{Completion: mcp.CompletionResultDetails{Values: []string{fmt.Sprint(name, " ", r.Params.Ref.Name, r.Params.Ref.URI, " ", r.Params.Argument.Value)}}}, nil
 				},
-			})
+			}))
 			s.AddPrompt(&mcp.Prompt{Name: "p"}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) { return nil, nil })
 			s.AddResourceTemplate(&mcp.ResourceTemplate{Name: "r", URITemplate: name + ":///{x}"}, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) { return nil, nil })
 			return mcpbridge.Server{Name: name, InMemory: s}

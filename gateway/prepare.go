@@ -12,13 +12,10 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// taskMethods are the methods for tasks of protocol 2025-11-25, which the SDK does not know.
-var taskMethods = []string{"tasks/get", "tasks/result", "tasks/list", "tasks/cancel"}
-
-// Prepare returns the configuration of servers whose sessions may be those of clients of a gateway: a session is told the revision,
-// the name and the capabilities of its client, and what the server sends is passed on as it is. Give the result to
-// [supervisor.Start], or to Start of package cluster on each member. A gateway refuses other servers. Sessions of the same
-// supervisor that are not those of a gateway work as before, but speak protocol 2025-11-25 or an earlier one.
+// Prepare returns the configuration of servers whose sessions may be those of clients of a gateway: a session is told the name and
+// the capabilities of its client, and what the server sends is passed on as it is. A server that speaks several revisions is asked for
+// that of the client first. Give the result to [supervisor.Start], or to Start of package cluster on each member. A gateway
+// refuses other servers. Sessions of the same supervisor that are not those of a gateway work as before.
 //
 // PerKey of a configuration still applies. Without it, and without ListClass, all scopes whose clients say the same of
 // themselves share the lists of the server.
@@ -58,8 +55,10 @@ func prepare(srv *mcpbridge.Server) {
 			}
 		}
 		said := cmp.Or(introduction.Of(ctx), nobody)
-		one.ProtocolVersion = cmp.Or(one.ProtocolVersion, base.ProtocolVersion, said.ProtocolVersion)
 		one.ClientInfo, one.Initialize = cmp.Or(said.ClientInfo, one.ClientInfo), said.Initialize
+		if slices.Contains(mcpserver.Revisions, said.ProtocolVersion) { // its sessions are like those that it would have without a gateway
+			one.InitializeVersion = said.ProtocolVersion
+		}
 		one.PerKey, one.ListClass = nil, nil
 		one.CustomMethods, one.CustomNotifications, one.Limits = nil, nil, mcpbridge.Limits{} // as in srv
 		return one, nil
@@ -67,7 +66,7 @@ func prepare(srv *mcpbridge.Server) {
 }
 
 // nobody is what a session says of itself that is not that of one client.
-var nobody = &messages.Introduction{ProtocolVersion: mcpserver.Revisions[0]}
+var nobody = &messages.Introduction{}
 
 // preparedServer returns the configuration of a server, or an error if it has none or is not prepared.
 func preparedServer(backend Backend, name string) (*mcpbridge.Server, error) {

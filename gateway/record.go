@@ -3,11 +3,10 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"maps"
+	"os"
 	"time"
 
-	"github.com/mcpactor/mcpactor/gateway/internal/mcpserver"
+	"github.com/mcpactor/mcpactor/gateway/internal/view"
 	"github.com/mcpactor/mcpactor/internal/listfile"
 	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/messages"
@@ -28,7 +27,7 @@ func (c *client) note(change func(r *record) bool) (changed bool) {
 
 // store is where the record is kept, or nil if the client cannot return.
 func (c *client) store() *ClientStore {
-	if c.offer.isHere() {
+	if c.offer.isHere() || c.isStateless && c.kept == "" {
 		return nil
 	}
 	return c.g.cfg.Clients
@@ -38,11 +37,14 @@ func (c *client) store() *ClientStore {
 const writeTime = 100 * time.Millisecond
 
 // keepBriefly is keep for a call. It does not wait for a folder that hangs.
-func (c *client) keepBriefly() {
+func (c *client) keepBriefly() { briefly(c.keep) }
+
+// briefly waits for something that may take long.
+func briefly(write func()) {
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
-		c.keep()
+		write()
 	}()
 	select {
 	case <-written:
@@ -63,7 +65,7 @@ func (c *client) keep() {
 	data, err := json.Marshal(&c.record)
 	c.mu.Unlock()
 	if err == nil {
-		err = c.g.cfg.Clients.save(c.ID, data)
+		err = c.g.cfg.Clients.save(c.kept, data)
 	}
 	if err != nil {
 		c.g.log.Warn().Str("scope", c.scope).Err(err).Msg("client was not kept: a restart ends it")
@@ -82,52 +84,76 @@ func (c *client) release(forGood bool) {
 	c.mu.Unlock()
 	c.keep()
 	if !forGood {
-		clients.touch(c.ID)
+		clients.touch(c.kept)
 		return
 	}
-	if err := listfile.Remove(clients.file(c.ID)); err != nil {
+	if err := clients.remove(c.kept); err != nil {
 		c.g.log.Warn().Str("scope", c.scope).Err(err).Msg("client was not forgotten")
 	}
 }
 
-// returned returns the handler of a client that has been away, perhaps since before this process started, or nil if its id is not
-// known. The error says that the records cannot be read now.
-func (g *Gateway) returned(from *mcpserver.Client) (mcpserver.Handler, error) {
-	if g.cfg.Clients == nil {
-		return nil, nil
+// keepView keeps what the client is shown, if it can return. It waits until that is written, so that a kill after the answer loses nothing,
+// but not for a folder that hangs.
+func (c *client) keepView(tools []view.Tool) {
+	if c.store() == nil {
+		return
 	}
-	known, err := g.cfg.Clients.find(from.ID)
-	if err != nil {
-		g.log.Warn().Err(err).Msg("client was not found")
-		if !errors.Is(err, errNoRecord) {
-			return nil, errors.New("what is kept of the session cannot be read: try again")
-		}
+	briefly(func() { c.writeView(tools) })
+}
+
+// writeView writes what a client is shown, unless it is shown something else by now, or has left: then the file is that of another
+// connection, or is removed.
+func (c *client) writeView(tools []view.Tool) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	c.mu.Lock()
+	hasLeft := c.hasLeft
+	c.mu.Unlock()
+	if hasLeft || !c.view.IsShown(tools) {
+		return
 	}
-	if known == nil {
-		return nil, nil
-	}
-	c := g.newClient(from, g.offered())
-	c.record, c.scope = *known, known.Scope
-	capabilities, err := c.introduce(known.Said)
+	data, err := view.Encode(tools)
 	if err == nil {
-		err = c.open(capabilities)
+		err = c.store().saveView(c.kept, data)
 	}
 	if err != nil {
-		g.log.Warn().Str("scope", c.scope).Err(err).Msg("client could not return")
-		return nil, nil
+		c.g.log.Warn().Str("scope", c.scope).Err(err).Msg("list of tools of a client was not kept: a restart may change it")
 	}
-	g.cfg.Clients.touch(from.ID)
-	c.initialized()
-	go c.catchUp(maps.Clone(known.Watched))
-	return c, nil
+}
+
+// forgetView forgets what is kept of what the client was shown.
+func (c *client) forgetView() {
+	if c.store() == nil {
+		return
+	}
+	if err := listfile.Remove(c.store().viewFile(c.kept)); err != nil {
+		c.g.log.Warn().Str("scope", c.scope).Err(err).Msg("list of tools of a client was not forgotten")
+	}
+}
+
+// readView makes a client that returns one that was shown what it was shown.
+func (c *client) readView() {
+	data, err := os.ReadFile(c.store().viewFile(c.kept))
+	if err != nil {
+		return // it was shown nothing
+	}
+	if tools, ok := view.Decode(data); ok {
+		c.view.Restore(tools)
+	}
 }
 
 // catchUp tells a client that has returned what may have changed while it was away, and subscribes for it again.
 func (c *client) catchUp(watched map[string]string) {
 	for _, changed := range []string{"tools", "prompts", "resources"} {
+		if changed == "tools" && c.view.Has() { // it is told if they have
+			for _, s := range c.servers() {
+				s.lists["tools/list"].take([32]byte{})
+			}
+			continue
+		}
 		c.Notify("notifications/"+changed+"/list_changed", nil, nil)
 	}
-	for _, s := range c.servers {
+	for _, s := range c.servers() {
 		go s.subscribeAgain(watched)
 	}
 }
@@ -179,7 +205,7 @@ func (g *Gateway) sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, tools := range g.cfg.Servers {
+	for _, tools := range g.offers.Load().servers {
 		known[tools.Scope] = true
 	}
 	for _, key := range keys {

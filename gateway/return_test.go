@@ -97,7 +97,7 @@ func overRestarts(t *testing.T, share string, isStateless bool, scenario func(r 
 		folder := t.TempDir()
 		clients := &ClientStore{filepath.Join(folder, "clients")}
 		r := &restarts{T: t, cfg: setup{
-			Lists: &listfile.Store{Folder: filepath.Join(folder, "lists")}, Sessions: &resume.Memory{}, Clients: clients,
+			Lists: &listfile.Store{Folder: filepath.Join(folder, "lists")}, Sessions: &resume.Memory{}, Clients: clients, Key: make([]byte, 32),
 			Supervisor: supervisor.Config{Servers: []mcpbridge.Server{remote("s", server)}}, Tools: []toolset.Filter{{Name: "s", Scope: share}},
 		}}
 		r.startAgain()
@@ -262,7 +262,7 @@ func TestCallWaitsForNoWriteOfARecord(t *testing.T) {
 	c.writing.Unlock()
 	r.await(func(m *mcpserver.Message) bool { return string(m.ID) == "1" && m.Result != nil })
 	require.Eventually(t, func() bool {
-		written, err := w.cfg.Clients.find(c.ID)
+		written, err := w.cfg.Clients.find(c.kept)
 		return err == nil && written.LogLevel == "error" && written.State["s"] == 1
 	}, 10*time.Second, time.Millisecond)
 }
@@ -272,7 +272,7 @@ func TestCallWaitsForNoWriteOfARecord(t *testing.T) {
 func TestOwedNoteIsWrittenWithItsSession(t *testing.T) {
 	overRestarts(t, "", false, func(r *restarts, e *faults.Server, clients *ClientStore) {
 		one := r.visitor("one")
-		s := r.w.everybody()[0].servers[0]
+		s := r.w.everybody()[0].servers()[0]
 		s.leaves(1, "count")
 		_, err := r.w.do.Do(r.Context(), &messages.CloseSession{Key: s.key(), Now: true})
 		require.NoError(r, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/asynkron/protoactor-go/actor"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/gateway/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/internal/identity"
 	"github.com/mcpactor/mcpactor/internal/introduction"
 	"github.com/mcpactor/mcpactor/messages"
@@ -105,7 +106,7 @@ func (g *Gateway) join(c *client, capabilities *mcp.ClientCapabilities) error {
 				"use the same options for all clients of a scope, or another scope", c.scope)
 		}
 		s.clients = append(s.clients, c)
-		g.countShared(c, 1)
+		g.countShared(c.servers(), 1)
 		s.ends = s.ends || c.offer.scope.Ends
 		c.of = s
 		g.mu.Unlock()
@@ -125,7 +126,7 @@ func (s *scope) canAsk(c *client) error {
 		return nil
 	}
 	declared := introduction.Declared(identity.OfCapabilities(can), s.bind.Introduction)
-	for _, one := range c.servers {
+	for _, one := range c.servers() {
 		if one.isShared() {
 			continue
 		}
@@ -138,9 +139,9 @@ func (s *scope) canAsk(c *client) error {
 	return nil
 }
 
-// countShared counts the sessions in other scopes that a client uses. The caller holds the mutex.
-func (g *Gateway) countShared(c *client, n int) {
-	for _, s := range c.servers {
+// countShared counts the sessions in other scopes that servers of a client have. The caller holds the mutex.
+func (g *Gateway) countShared(servers []*served, n int) {
+	for _, s := range servers {
 		if !s.isShared() {
 			continue
 		}
@@ -158,7 +159,7 @@ func (s *scope) part(c *client) {
 	before := len(s.clients)
 	s.clients = slices.DeleteFunc(slices.Clone(s.clients), func(other *client) bool { return other == c })
 	if len(s.clients) < before {
-		g.countShared(c, -1)
+		g.countShared(c.servers(), -1)
 	}
 	isLast := before > 0 && len(s.clients) == 0
 	if isLast {
@@ -197,6 +198,13 @@ var (
 	errWhich  = errors.New("several clients share the session, and it is not known for which of them the server asks")
 )
 
+// hasOthers reports whether the scope has several clients.
+func (s *scope) hasOthers() bool {
+	s.g.mu.Lock()
+	defer s.g.mu.Unlock()
+	return len(s.clients) > 1
+}
+
 // leave ends the clients of the scope, which has ended with the actor that it belonged to.
 func (s *scope) leave() {
 	s.g.mu.Lock()
@@ -216,7 +224,7 @@ func (s *scope) asked(of *messages.Origin) (*client, error) {
 		if c.requestOf(of.Operation.ID) != nil {
 			return c, nil
 		}
-		if c.set != nil || c.server(of.Key.Server) != nil { // a toolset may have got the server later
+		if c.ctx.Err() == nil && (c.set != nil || c.server(of.Key.Server) != nil) { // a toolset may have got the server later
 			found = append(found, c)
 		}
 	}
@@ -265,21 +273,26 @@ func (o *owner) Receive(c actor.Context) {
 
 // answer passes a question on to the client, and returns its answer.
 func (c *client) answer(ctx context.Context, m messages.Request) messages.Answer {
-	of := c.requestOf(m.GetOrigin().Operation.ID)
+	of, s, ask := c.requestOf(m.GetOrigin().Operation.ID), c.server(m.GetOrigin().Key.Server), asking(c.ask)
+	if c.isStateless {
+		ask = c.inCall(m.GetOrigin())
+	}
 	var answer messages.AsSent
 	var err error
 	switch m := m.(type) {
 	case *messages.Elicit:
-		if answer.Verbatim, err = c.ask(ctx, "elicitation/create", m.Verbatim, of); err == nil {
+		if answer.Verbatim, err = ask(ctx, "elicitation/create", c.publicTasks(s, m.Verbatim), of); err == nil {
+			answer.Verbatim = c.ownTasks(s, answer.Verbatim)
 			return &messages.Elicited{AsSent: answer}
 		}
 	case *messages.Sample:
-		if answer.Verbatim, err = c.ask(ctx, "sampling/createMessage", m.Verbatim, of); err == nil {
+		if answer.Verbatim, err = ask(ctx, "sampling/createMessage", c.publicTasks(s, m.Verbatim), of); err == nil {
+			answer.Verbatim = c.ownTasks(s, answer.Verbatim)
 			return &messages.Sampled{AsSent: answer}
 		}
 	case *messages.ListRoots:
 		result := new(mcp.ListRootsResult)
-		if answer.Verbatim, err = c.ask(ctx, "roots/list", nil, of); err == nil {
+		if answer.Verbatim, err = ask(ctx, "roots/list", nil, of); err == nil {
 			if err = json.Unmarshal(answer.Verbatim, result); err == nil {
 				return &messages.Roots{Roots: result.Roots}
 			}
@@ -291,7 +304,7 @@ func (c *client) answer(ctx context.Context, m messages.Request) messages.Answer
 }
 
 // ask asks the client, as soon as it may be asked: a server that starts for initialize may ask before its response.
-func (c *client) ask(ctx context.Context, method string, params, of json.RawMessage) (json.RawMessage, error) {
+func (c *client) ask(ctx context.Context, method string, params json.RawMessage, of *mcpserver.Request) (json.RawMessage, error) {
 	select {
 	case <-c.mayAsk:
 		return c.Ask(ctx, method, params, of)

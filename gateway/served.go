@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/gateway/internal/mcpserver"
+	"github.com/mcpactor/mcpactor/gateway/internal/publicid"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/toolset"
@@ -20,7 +22,9 @@ import (
 type served struct {
 	c        *client
 	name     string
-	tools    toolset.Filter // the filters
+	of       *mcpbridge.Server
+	tools    toolset.Filter   // its entry in the offer
+	filters  []toolset.Filter // of its tools, which pass all of them: tools, and those for the client
 	endpoint *endpoint
 	lists    map[string]*list
 
@@ -33,13 +37,14 @@ type served struct {
 	silent bool            // the client has waited for it in vain
 }
 
-// newServed returns a server for a client. The error says that it is not configured, or not prepared.
-func newServed(c *client, tools toolset.Filter) (*served, error) {
+// newServed returns a server for a client, with the filters of [client.filters]. The error says that it is not configured, or not prepared.
+func newServed(c *client, filters []toolset.Filter) (*served, error) {
+	tools := filters[0]
 	srv, err := preparedServer(c.g.backend, tools.Name)
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	s := &served{c: c, name: tools.Name, tools: tools, lists: map[string]*list{}}
+	s := &served{c: c, name: tools.Name, of: srv, tools: tools, filters: filters, lists: map[string]*list{}}
 	if isSame := srv.ListClass != nil; isSame || s.isShared() {
 		s.endpoint = c.g.endpoint(srv)
 	} else {
@@ -56,13 +61,21 @@ func newServed(c *client, tools toolset.Filter) (*served, error) {
 }
 
 // server returns the server with a name, or nil.
-func (c *client) server(name string) *served {
-	for _, s := range c.servers {
-		if s.name == name {
-			return s
-		}
+func (c *client) server(name string) *served { return find(c.servers(), name) }
+
+// find returns the server with a name, or nil.
+func find(servers []*served, name string) *served {
+	if i := slices.IndexFunc(servers, func(s *served) bool { return s.name == name }); i >= 0 {
+		return servers[i]
 	}
 	return nil
+}
+
+// stopFetching ends all fetches of lists of servers.
+func stopFetching(servers []*served) {
+	for _, s := range servers {
+		s.stopFetching()
+	}
 }
 
 // isShared reports whether clients share a session of the server.
@@ -81,6 +94,26 @@ func (s *served) header(patience time.Duration) messages.Header {
 		h.Handler = s.c.of.owner
 	}
 	return h
+}
+
+// wants reports whether a tool passes all filters, see [toolset.Filter.Wants].
+func (s *served) wants(tool string, readsOnly bool) bool {
+	return !slices.ContainsFunc(s.filters, func(f toolset.Filter) bool { return !f.Wants(tool, readsOnly) })
+}
+
+// offers reports whether the client may call a tool: it need not be listed, unless only tools that read pass. Then a call waits for a list
+// of the client's own session. Without it the tool is refused, and the error says why there is none.
+func (s *served) offers(r *mcpserver.Request, tool string) (bool, error) {
+	switch {
+	case s.wants(tool, false):
+		return true, nil
+	case !s.wants(tool, true):
+		return false, nil
+	}
+	if err := s.confirm(r); err != nil {
+		return false, err
+	}
+	return s.tool(tool).ID != "", nil
 }
 
 // onEvent handles an event on which lists or settings of the client depend, and passes on what the server says.
@@ -118,15 +151,26 @@ func (s *served) onEvent(e messages.Event) {
 		if s.c.isOfAnother(e.Operation.ID) {
 			return
 		}
-		params := mcpserver.ObjectOf(e.Verbatim)
+		params := mcpserver.ObjectOf(s.c.publicTasks(s, e.Verbatim))
 		if s.c.offer.prefixed {
 			params.With("logger", strings.TrimSuffix(s.name+"/"+e.Logger, "/"))
 		}
+		if s.c.isStateless {
+			s.c.logLine(s, e, params)
+			return
+		}
 		s.c.Notify("notifications/message", params, s.c.requestOf(e.Operation.ID))
 	case *messages.ElicitationCompleted:
-		s.c.Notify("notifications/elicitation/complete", e.Verbatim, nil)
+		s.c.Notify("notifications/elicitation/complete", s.c.publicTasks(s, e.Verbatim), nil)
 	case *messages.CustomNotification:
-		s.c.Notify(e.Method, e.Params, nil)
+		at := publicid.Call
+		if strings.HasPrefix(e.Method, "notifications/tasks") {
+			if s.isShared() { // nobody knows which client the task belongs to
+				return
+			}
+			at = publicid.Task
+		}
+		s.c.Notify(e.Method, s.c.withPublicTasks(s, at, e.Params), nil)
 	}
 }
 
@@ -148,14 +192,19 @@ func (s *served) check(ctx context.Context) *messages.Status {
 // introduced returns what the server has said about itself, or an empty object if that is not known.
 func (s *served) introduced() mcpserver.Object {
 	for _, l := range s.lists {
-		l.mu.Lock()
-		known := l.known
-		l.mu.Unlock()
-		if known != nil && known.server != nil {
+		if known := l.last(); known != nil && known.server != nil {
 			return mcpserver.ObjectOf(known.server)
 		}
 	}
 	return mcpserver.Object{}
+}
+
+// introducedTasks is introduced for the capability for tasks: if clients share the session, none of them may list the tasks of others.
+func (s *served) introducedTasks() mcpserver.Object {
+	if s.isShared() {
+		return withoutTaskList(s.introduced())
+	}
+	return s.introduced()
 }
 
 // capabilitiesIn returns the capabilities in what a server has said about itself, or everything if they are not known.
@@ -164,4 +213,26 @@ func capabilitiesIn(said mcpserver.Object) mcpserver.Object {
 		return mcpserver.ObjectOf(its)
 	}
 	return mcpserver.ObjectOf(everything)
+}
+
+// logLine passes a log message on to the request that it belongs to, if that wants its level. If the server does not say to which it
+// belongs, it is the last one that calls the server and wants the level. Nobody else gets it.
+func (c *client) logLine(s *served, e *messages.ServerLog, params mcpserver.Object) {
+	c.mu.Lock()
+	var found operation
+	for id, one := range c.operations {
+		now := one.r.Current()
+		if now == nil {
+			continue
+		}
+		isCandidate := id == e.Operation.ID || e.Operation.ID == "" && one.of == s
+		wanted := slices.Index(levels, now.Meta().Text(mcp.MetaKeyLogLevel))
+		if isCandidate && wanted >= 0 && wanted <= slices.Index(levels, e.Level) && (found.r == nil || one.serial > found.serial) {
+			found = one
+		}
+	}
+	c.mu.Unlock()
+	if found.r != nil {
+		c.Notify("notifications/message", params, found.r)
+	}
 }

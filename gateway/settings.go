@@ -3,22 +3,15 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/gateway/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/messages"
 )
-
-// noMethod returns the error for a method that is not known.
-func noMethod(method string) error {
-	return &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not known", method)}
-}
 
 // What a client sets is set on its open sessions, and on others when they open: a setting starts no process.
 
@@ -37,7 +30,7 @@ func (c *client) setLevel(r *mcpserver.Request, params mcpserver.Object) (any, e
 		return changed
 	})
 	var all sync.WaitGroup
-	for _, s := range c.servers {
+	for _, s := range c.servers() {
 		before, sent, level := s.turn()
 		all.Go(func() {
 			defer sent()
@@ -91,11 +84,26 @@ func (c *client) replaceRoots() {
 	if json.Unmarshal(answer, &result) != nil {
 		return
 	}
-	for _, s := range c.servers {
+	for _, s := range c.servers() {
 		if !s.isShared() && s.isOpen(c.ctx) {
 			if _, err := c.g.do.Do(c.ctx, &messages.SetRoots{Header: s.header(patience), Roots: result.Roots}); err != nil {
 				c.g.log.Debug().Str("scope", c.scope).Str("server", s.name).Err(err).Msg("roots were not set")
 			}
 		}
 	}
+}
+
+// lowerLevel returns the level of log messages to set on the session of the server for a request that wants a level, or "": the most
+// verbose one that any request has wanted. What the client gets depends on each request, see [client.logLine].
+func (s *served) lowerLevel(wanted string) string {
+	if isStateless(s.introduced()) { // the request says it to the server
+		return ""
+	}
+	s.c.mu.Lock()
+	defer s.c.mu.Unlock()
+	before := s.c.record.LogLevel
+	if at := slices.Index(levels, wanted); at >= 0 && (before == "" || at < slices.Index(levels, before)) {
+		s.c.record.LogLevel = wanted
+	}
+	return s.c.record.LogLevel
 }

@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/mcpactor/mcpactor/internal/listclass"
 	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
-	"github.com/mcpactor/mcpactor/resume"
 )
 
 // silence remembers that clients have waited for a server in vain, until the server answers. It is kept with the lists, for later
@@ -19,15 +17,9 @@ type silence struct {
 	key   messages.Key // of the record
 }
 
-// newSilence returns the silence of a server. If store is nil, it ends with the process. A server with another command or URL has
-// another silence.
-func newSilence(store mcpbridge.Store, srv mcpbridge.Server) *silence {
-	if store == nil {
-		store = new(resume.Memory)
-	}
-	srv.Auth, srv.HTTPClient, srv.PerKey, srv.ListClass = nil, nil, nil, nil // they belong to clients
-	class := listclass.Of(context.Background(), &srv, messages.Key{Server: srv.Name}, nil)
-	return &silence{store: store, key: recordkey.List(srv.Name, "silence "+class)}
+// newSilence returns the silence of a server. One with another command or URL has another class, and another silence.
+func newSilence(store mcpbridge.Store, server, class string) *silence {
+	return &silence{store: store, key: recordkey.List(server, "silence "+class)}
 }
 
 // storePatience is how long the store may take.

@@ -3,7 +3,6 @@ package gateway
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -20,7 +19,7 @@ import (
 // the result loses no note. A kill loses the note for the client if it comes after the record says that the client was told,
 // and before the client has the result.
 func (s *served) leaves(generation uint64, tool string) {
-	if s.isShared() {
+	if s.isShared() || isStateless(s.introduced()) {
 		return
 	}
 	changed := s.c.note(func(k *record) bool {
@@ -49,16 +48,25 @@ func (s *served) leaves(generation uint64, tool string) {
 	}
 }
 
-// readsOnly reports whether a tool is known to change nothing.
-func (l *list) readsOnly(tool string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.known == nil {
-		return false
+// explained notes that the client is told of a failure. If its session may be gone, the text says so of its state, see
+// [toolset.Explain]. A client that is stateless is not told again: the next call may be that of another program.
+func (s *served) explained(f *messages.Failure) {
+	isTold := f.Code == messages.CodeLost || f.Code == messages.CodeExpired || f.Code == messages.CodeClosed
+	if isTold && s.c.isStateless {
+		s.c.isTold()
 	}
-	i := slices.IndexFunc(l.known.items, func(it item) bool { return it.name == tool })
-	return i >= 0 && l.known.items[i].readsOnly
 }
+
+// isTold notes that the client need not be told of state that is gone.
+func (c *client) isTold() {
+	c.note(func(k *record) bool {
+		k.State, k.Owed = nil, nil
+		return true
+	})
+}
+
+// readsOnly reports whether a tool is known to change nothing.
+func (l *list) readsOnly(tool string) bool { return l.item(tool).readsOnly }
 
 // isStateless reports whether the server keeps nothing for the session of the client.
 func (s *served) isStateless() bool {
@@ -104,7 +112,7 @@ func (s *served) tell(r *mcpserver.Request, raw json.RawMessage) any {
 		return logs
 	})
 	if logs {
-		s.c.Notify("notifications/message", &mcp.LoggingMessageParams{Level: "warning", Logger: "mcpactor", Data: note}, r.ID)
+		s.c.Notify("notifications/message", &mcp.LoggingMessageParams{Level: "warning", Logger: "mcpactor", Data: note}, r)
 	}
 	if noted != nil {
 		return noted

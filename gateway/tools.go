@@ -91,13 +91,13 @@ func listOf(set *toolset.Set) (all json.RawMessage, digest [32]byte, err error) 
 			Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: t.Parameters(), Annotations: t.Annotations,
 		})
 	}
+	if reads := set.Tool(toolset.ReadTool); len(set.Tools) > 0 { // first: what follows it may grow
+		add(reads)
+	}
 	for _, t := range set.Tools {
 		if t.Name != toolset.ReadTool {
 			add(t)
 		}
-	}
-	if reads := set.Tool(toolset.ReadTool); reads != nil && len(result.Tools) > 0 {
-		add(reads)
 	}
 	all, err = mcpserver.Encode(&result)
 	return all, sha256.Sum256(all), err
@@ -129,6 +129,7 @@ func (t *tools) compare() {
 		}
 		t.again = false
 		t.mu.Unlock()
+		t.c.tryFollow()
 		set, err := t.from.Tools(t.c.ctx)
 		if err != nil {
 			continue // the toolset is closed, or the client has left
@@ -157,7 +158,7 @@ func (t *tools) call(r *mcpserver.Request, params mcpserver.Object) (any, error)
 		arguments = params["arguments"]
 	}
 	id := t.c.operationID()
-	defer t.c.runs(id, r)()
+	defer t.c.runs(id, r, nil)()
 	result, err := t.from.Call(context.WithValue(ctx, caller.IDKey{}, id), name, arguments)
 	out := t.from.Outcome(result, err)
 	if pending, waits := errors.AsType[*toolset.Pending](err); waits {

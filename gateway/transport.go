@@ -21,16 +21,15 @@ import (
 // SDK: the call may have run. A call has the timeout that the supervisor or the server is configured with, even if its context
 // has a later deadline.
 //
-// After a [supervisor.Supervisor.Reload], with servers that are prepared as well, a client that is connected has the old lists of a
-// server that was changed or removed. Connect anew then.
+// After a [supervisor.Supervisor.Reload], call [Gateway.Reload]: until then a client that is connected has the old lists of a server that
+// was changed.
 func (g *Gateway) Server(name string, scope Scope) mcp.Transport {
 	return &transport{g, offer{servers: []toolset.Filter{{Name: name}}, scope: scope}}
 }
 
 // Tools returns a transport for a client of the SDK to all servers of a toolset, with its tools: their names, filters, approval, and
 // bounds of results, for which there is [toolset.ReadTool]. Structured content comes as text, and tools have no output schemas.
-// Prompts have the names of their servers as well, and resources their URIs; they are those of the servers that the toolset had
-// when the client connected. Servers that are called in a scope of their own, see [toolset.Filter], cannot ask the client.
+// Prompts have the names of their servers as well, and resources their URIs. Servers that are called in a scope of their own, see [toolset.Filter], cannot ask the client.
 //
 // A call that waits for [toolset.Toolset.Answer] has a result that IsError, with a [toolset.Pending] in its Meta: see [PendingOf].
 // Other requests that fail are errors as those of [Gateway.Server].
@@ -61,19 +60,13 @@ func (t *transport) Connect(context.Context) (mcp.Connection, error) {
 			return nil, fmt.Errorf("gateway: scope: %q is not that of the toolset: leave it empty", o.scope.Name)
 		}
 		o.scope.Name = o.tools.Scope()
-		o.servers = o.tools.Filters()
-		for i := range o.servers {
-			if o.servers[i].Scope == o.scope.Name {
-				o.servers[i].Scope = "" // the session is that of the client
-			}
-		}
 	}
 	o.scope.Ends = o.scope.Ends || o.scope.Name == ""
 	if err := (messages.Key{Scope: o.scope.Name}).Validate(); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	var errs []error
-	for _, filter := range o.servers {
+	for _, filter := range o.wanted() {
 		_, err := preparedServer(t.g.backend, filter.Name)
 		errs = append(errs, err)
 	}

@@ -73,9 +73,13 @@ func TestClientIsToldOfAListThatDiffersAndOnlyThen(t *testing.T) {
 	const same = `{ "later":{"a":[2], "b":1.0}, "inputSchema":{"type":"object"}, "name":"one", "description":"\u003ca> & b" }`
 	const two, other = `{"name":"two","inputSchema":{"type":"object"}}`, `{"name":"two","inputSchema":{"type":"object"},"later":1}`
 	store := &listfile.Store{Folder: t.TempDir()}
-	for _, when := range []string{"at first", "from the store"} {
-		t.Run(when, func(t *testing.T) {
+	for _, when := range []struct {
+		name string
+		mode toolset.Stability
+	}{{"at first", toolset.Append}, {"from the store", toolset.Append}, {"as servers have it", toolset.Follow}} {
+		t.Run(when.name, func(t *testing.T) {
 			overHTTP(t, store, func(w *world, e *faults.Server, _ *faults.Tools) {
+				w.cfg.Stability = when.mode
 				var listed atomic.Value // of a string
 				listed.Store(one + "," + two)
 				e.Inject("tools/list", func(rw http.ResponseWriter, req *faults.Request, _ http.Handler) {
@@ -102,6 +106,10 @@ func TestClientIsToldOfAListThatDiffersAndOnlyThen(t *testing.T) {
 				require.Equal(w, map[string]int{changed: 1}, restart(same, other))
 				require.Empty(w, restart(other, one), "it was told of that")
 				require.Contains(w, string(r.list("tools/list").Result), `"later":1`)
+				if when.mode == toolset.Append {
+					require.Empty(w, restart(one), "what it was shown stays")
+					return
+				}
 				require.Equal(w, map[string]int{changed: 1}, restart(one))
 				require.Equal(w, map[string]int{changed: 1}, restart(), "there are none any more")
 				require.Equal(w, `{"tools":[]}`, string(r.list("tools/list").Result))

@@ -68,11 +68,13 @@ func (w waiting) pause(waited time.Duration) time.Duration {
 func (c *client) meet(ctx context.Context) {
 	began := time.Now()
 	var all sync.WaitGroup
-	for _, s := range c.servers {
+	servers := c.servers()
+	for _, s := range servers {
 		all.Go(func() {
-			err := s.meet(ctx, firstWait(len(c.servers), c.g.cfg.Wait, s.endpoint.was()))
-			isPatient := time.Since(began) > listPatience // a client that leaves earlier has another reason than the server
-			if errors.Is(err, errSilent) || errors.Is(err, errSlow) || errors.Is(err, errGone) && isPatient {
+			err := s.meet(ctx, firstWait(len(servers), c.g.cfg.Wait, s.endpoint.was()))
+			// A client that leaves ends its session, whose error may be there first. One that leaves early has another reason than the server.
+			gaveUp := err != nil && ctx.Err() != nil && time.Since(began) > listPatience
+			if errors.Is(err, errSilent) || errors.Is(err, errSlow) || gaveUp {
 				s.endpoint.note()
 			}
 		})

@@ -4,101 +4,81 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
-	"io"
 	"maps"
-	"net"
 	"net/http"
-	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
-
-	"github.com/mcpactor/mcpactor/internal/loopback"
 )
 
 // idleTime is how long a client over HTTP may be silent, without a stream. Many clients do not say that they leave.
 const idleTime = 10 * time.Minute
 
-const headerSession, headerRevision = "Mcp-Session-Id", "Mcp-Protocol-Version"
-
-// HTTP serves streamable HTTP to any number of clients on this machine. It is a [http.Handler]. Close it.
+// HTTP serves streamable HTTP to any number of clients. It is a [http.Handler]. Close it.
 type HTTP struct {
-	// Token is what requests carry as a bearer token, or empty.
+	// Token is what requests carry as a bearer token, or empty: then everybody is served who reaches the handler, except for pages of
+	// other sites.
 	Token string
+	// Certificates is true if a client certificate that the server has verified counts as the token. Without a Token, it is needed.
+	Certificates bool
+	// Hosts are the names by which clients reach the handler, besides localhost and IP addresses. All other names are refused: a page
+	// could have its own name lead here (DNS rebinding).
+	Hosts []string
+	// Origins are those of pages that may be clients, such as "https://app.example.com", besides pages of the same host. Browsers are
+	// told so (CORS).
+	Origins []string
+	// ClientHeader is the name of a header whose value tells clients of protocol 2026-07-28 apart that have the same token. Such clients
+	// have no session, and nothing else in their requests says which of them a request is from. With "", those with the same token
+	// are one client.
+	ClientHeader string
 	// Accept makes the handler of a client.
 	Accept func(*Client) Handler
 	// Return makes the handler of a client that has been away, perhaps since before this process started, or returns nil if
 	// there is none with its ID. An error says that this is not known now. It may block. It may be nil: then nobody returns.
 	Return func(*Client) (Handler, error)
 
+	wrong wrongTokens
+
 	mu     sync.Mutex
 	links  map[string]*httpLink // by the id of the session
 	closed bool
 }
 
-// ServeHTTP serves a request of a client on this machine.
-func (e *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch {
-	case !isLocal(r):
-		http.Error(w, "only programs on this machine may use it: the Host or the Origin is another", http.StatusForbidden)
-	case !e.hasToken(r):
-		refuseToken(w, "Bearer")
-	case r.Method == http.MethodPost:
-		e.post(w, r)
-	case r.Method == http.MethodGet || r.Method == http.MethodDelete:
-		l := e.linkOf(w, r)
-		if l == nil {
-			return
-		}
-		defer e.done(l)
-		if r.Method == http.MethodDelete {
-			e.end(l, true)
-			return
-		}
-		s, next, err := l.resumed(r.Header.Get("Last-Event-ID"))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		s.serve(w, r, l, next)
-	default:
-		w.Header().Set("Allow", "POST, GET, DELETE")
-		w.WriteHeader(http.StatusMethodNotAllowed)
-	}
-}
-
-// isLocal reports whether a request was sent to this machine by its name, and not by a page of another site: that keeps off
-// pages whose name leads here.
-func isLocal(r *http.Request) bool {
-	host, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		host = strings.Trim(r.Host, "[]")
-	}
-	if !loopback.Is(host) {
-		return false
-	}
-	origin := r.Header.Get("Origin")
-	if origin == "" {
+// isAllowed reports whether a request carries the token, or comes with a certificate that counts as one.
+func (e *HTTP) isAllowed(r *http.Request) bool {
+	if e.Certificates && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
 		return true
 	}
-	u, err := url.Parse(origin)
-	return err == nil && u.Host == r.Host
+	return e.Token == "" && !e.Certificates || e.hasToken(r)
 }
 
-// hasToken reports whether a request carries the token: as a bearer token, or as a password, which browsers ask for.
+// hasToken reports whether there is a token, and a request carries it.
 func (e *HTTP) hasToken(r *http.Request) bool {
+	return e.Token != "" && subtle.ConstantTimeCompare([]byte(givenToken(r)), []byte(e.Token)) == 1
+}
+
+// givenToken returns the token of a request: a bearer token, or a password, which browsers ask for.
+func givenToken(r *http.Request) string {
 	_, given, isBasic := r.BasicAuth()
 	if !isBasic {
-		given, _ = strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+		if strings.EqualFold(scheme, "Bearer") {
+			given = token
+		}
 	}
-	return e.Token == "" || subtle.ConstantTimeCompare([]byte(given), []byte(e.Token)) == 1
+	return given
 }
 
-// refuseToken answers a request without the token. challenge says how it may be given.
-func refuseToken(w http.ResponseWriter, challenge string) {
+// refuse answers a request that is not allowed. challenge says how the token may be given.
+func (e *HTTP) refuse(w http.ResponseWriter, r *http.Request, challenge string) {
+	if givenToken(r) != "" && !e.wrong.wait(r) {
+		w.Header().Set("Connection", "close")
+		w.Header().Set("Retry-After", strconv.Itoa(int(maxDelay.Seconds())))
+		http.Error(w, "too many wrong tokens", http.StatusTooManyRequests)
+		return
+	}
 	w.Header().Set("WWW-Authenticate", challenge)
 	http.Error(w, "the token is missing or wrong: send the header Authorization: Bearer TOKEN", http.StatusUnauthorized)
 }
@@ -106,8 +86,8 @@ func refuseToken(w http.ResponseWriter, challenge string) {
 // Guard returns a handler for pages that people see beside the endpoint. It asks for the token, too.
 func (e *HTTP) Guard(pages http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !e.hasToken(r) {
-			refuseToken(w, `Basic realm="mcpactor: any name, and the token as the password"`)
+		if !e.isAllowed(r) {
+			e.refuse(w, r, `Basic realm="mcpactor: any name, and the token as the password"`)
 			return
 		}
 		pages.ServeHTTP(w, r)
@@ -125,7 +105,7 @@ func (e *HTTP) linkOf(w http.ResponseWriter, r *http.Request) *httpLink {
 		http.Error(w, headerSession+" is missing: send initialize first", http.StatusBadRequest)
 		return nil
 	}
-	l, err := e.find(id)
+	l, err := e.find(id, nil)
 	switch {
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
@@ -138,9 +118,9 @@ func (e *HTTP) linkOf(w http.ResponseWriter, r *http.Request) *httpLink {
 // errClosed is the error for a request after Close.
 var errClosed = errors.New("mcpactor is stopping")
 
-// find returns the client with an id, or nil. The caller uses it until done. Without an id, it is a new one. One that is leaving is
-// awaited: it may return.
-func (e *HTTP) find(id string) (*httpLink, error) {
+// find returns the client with an id, or nil. The caller uses it until done. If there is none, and isNew is not nil, it is a new one,
+// which isNew completes before its handler is made. One that is leaving is awaited: it may return.
+func (e *HTTP) find(id string, isNew func(*Client)) (*httpLink, error) {
 	for {
 		e.mu.Lock()
 		l := e.links[id]
@@ -148,8 +128,11 @@ func (e *HTTP) find(id string) (*httpLink, error) {
 		case e.closed:
 			e.mu.Unlock()
 			return nil, errClosed
-		case id == "":
-			l = e.add(rand.Text(), e.Accept)
+		case l == nil && isNew != nil:
+			l = e.add(id, func(c *Client) Handler {
+				isNew(c)
+				return e.Accept(c)
+			})
 		case l == nil && e.Return == nil:
 			e.mu.Unlock()
 			return nil, nil
@@ -174,70 +157,6 @@ func (e *HTTP) find(id string) (*httpLink, error) {
 	}
 }
 
-// post takes the messages of a client, and answers its requests.
-func (e *HTTP) post(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
-	if err != nil {
-		writeMessage(w, http.StatusRequestEntityTooLarge, tooLong())
-		return
-	}
-	batch, refused := decode(body)
-	if len(batch) == 0 {
-		writeMessage(w, http.StatusBadRequest, refused[0])
-		return
-	}
-	var l *httpLink
-	if len(batch) == 1 && batch[0].Method == "initialize" && batch[0].isRequest() && r.Header.Get(headerSession) == "" {
-		if l, err = e.find(""); err != nil {
-			http.Error(w, err.Error(), http.StatusServiceUnavailable)
-			return
-		}
-		w.Header().Set(headerSession, l.id)
-	} else if err := refuseRevision(batch[0]); err != nil && r.Header.Get(headerSession) == "" && batch[0].isRequest() {
-		writeMessage(w, http.StatusBadRequest, &Message{ID: batch[0].ID, Error: rpcError(err)})
-		return
-	} else if l = e.linkOf(w, r); l == nil {
-		return
-	}
-	defer e.done(l)
-	for _, m := range batch {
-		if l.c.answersAnother(m) {
-			refused = append(refused, unread(jsonrpc.CodeInvalidRequest, "the question is no longer open: mcpactor was restarted, or the client was away for long. The call that it was for may have run"))
-		}
-	}
-	s, isNew := l.newStream(batch)
-	if !isNew {
-		writeMessage(w, http.StatusBadRequest, idInUse())
-		return
-	}
-	if s != nil {
-		for _, no := range refused {
-			s.put(no)
-		}
-	}
-	for _, m := range batch {
-		l.c.receive(m)
-	}
-	switch {
-	case s != nil:
-		s.serve(w, r, l, 0)
-	case len(refused) > 0:
-		writeMessage(w, http.StatusBadRequest, refused[0])
-	default:
-		w.WriteHeader(http.StatusAccepted)
-	}
-}
-
-func writeMessage(w http.ResponseWriter, status int, m *Message) {
-	data, err := m.encode()
-	if err != nil {
-		status = http.StatusInternalServerError
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	w.Write(data) //nolint:errcheck // the client has gone then
-}
-
 // add adds the link to a client, for which accept makes the handler. The caller holds the mutex.
 func (e *HTTP) add(id string, accept func(*Client) Handler) *httpLink {
 	l := &httpLink{id: id, left: make(chan struct{}), names: rand.Text()[:10], requests: map[string]*stream{}, streams: map[string]*stream{}}
@@ -245,6 +164,7 @@ func (e *HTTP) add(id string, accept func(*Client) Handler) *httpLink {
 	l.idle = time.AfterFunc(idleTime, func() { e.end(l, false) })
 	l.isAccepted = sync.OnceValue(func() bool {
 		l.c = newClient(l, id, accept)
+		l.c.hold = func() func() { return e.use(l) }
 		return l.c.handler != nil
 	})
 	if e.links == nil {
@@ -252,6 +172,15 @@ func (e *HTTP) add(id string, accept func(*Client) Handler) *httpLink {
 	}
 	e.links[id] = l
 	return l
+}
+
+// use keeps a client as a request does, until release is called.
+func (e *HTTP) use(l *httpLink) (release func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l.used++
+	l.idle.Stop()
+	return sync.OnceFunc(func() { e.done(l) })
 }
 
 // done notes that a request of a client is over.

@@ -225,7 +225,7 @@ func TestClientInThisProcessIsAsked(t *testing.T) {
 			question, _ := Encode(map[string]any{
 				"message": ObjectOf(r.Params).Text("name"), "requestedSchema": map[string]any{"type": "object", "properties": map[string]any{}},
 			})
-			answer, err := s.Ask(ctx, "elicitation/create", question, r.ID)
+			answer, err := s.Ask(ctx, "elicitation/create", question, r)
 			if err != nil {
 				return nil, err
 			}
@@ -342,7 +342,7 @@ func TestCloseInThisProcessEndsEverything(t *testing.T) {
 		}}, func(s *scripted, r *Request) (any, error) {
 			switch ObjectOf(r.Params).Text("name") {
 			case "ask":
-				_, err := s.Ask(context.Background(), "elicitation/create", json.RawMessage(`{"message":"a","requestedSchema":{"type":"object","properties":{}}}`), r.ID)
+				_, err := s.Ask(context.Background(), "elicitation/create", json.RawMessage(`{"message":"a","requestedSchema":{"type":"object","properties":{}}}`), r)
 				s.note(err.Error())
 				return nil, err
 			case "wait":

@@ -10,6 +10,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdkjson "github.com/segmentio/encoding/json"
+
+	"github.com/mcpactor/mcpactor/internal/wellformed"
 )
 
 // maxMessage bounds a message of a client, in bytes.
@@ -49,13 +52,49 @@ func (m *Message) Meta() Object {
 	return m.meta
 }
 
+// With returns the message with other parameters.
+func (m *Message) With(params Object) (*Message, error) {
+	data, err := Encode(params)
+	return &Message{ID: m.ID, Method: m.Method, Params: data, members: params, meta: m.Meta()}, err
+}
+
 // isRequest reports whether a message wants a response.
 func (m *Message) isRequest() bool { return m.Method != "" && m.ID != nil }
 
-// encode returns a message on one line.
-func (m *Message) encode() ([]byte, error) {
-	m.Version = "2.0"
-	return Encode(m)
+// encode returns a message on one line, with its parameters and its result as they are.
+func (m *Message) encode() (line []byte, err error) {
+	var method, failure []byte
+	if m.Method != "" {
+		method, err = Encode(m.Method)
+	}
+	if m.Error != nil {
+		failure, err = Encode(m.Error)
+	}
+	if err != nil {
+		return nil, err
+	}
+	const names = `{"jsonrpc":"2.0","id":,"method":,"params":,"result":,"error":}` + "\n"
+	line = make([]byte, 0, len(names)+len(m.ID)+len(method)+len(m.Params)+len(m.Result)+len(failure))
+	line = append(line, `{"jsonrpc":"2.0"`...)
+	for _, member := range [...]struct {
+		name  string
+		value []byte
+	}{{`,"id":`, m.ID}, {`,"method":`, method}, {`,"params":`, m.Params}, {`,"result":`, m.Result}, {`,"error":`, failure}} {
+		if len(member.value) > 0 {
+			line = append(append(line, member.name...), onLine(member.value)...)
+		}
+	}
+	return append(line, '}'), nil
+}
+
+// onLine returns JSON on one line.
+func onLine(data []byte) []byte {
+	if bytes.IndexByte(data, '\n') < 0 && bytes.IndexByte(data, '\r') < 0 {
+		return data
+	}
+	var line bytes.Buffer
+	json.Compact(&line, data) //nolint:errcheck // it is JSON
+	return line.Bytes()
 }
 
 // Encode returns a value as JSON on one line, without the escapes for HTML, which would change what is passed on.
@@ -69,7 +108,7 @@ func Encode(v any) ([]byte, error) {
 
 // encoded returns a value as JSON, which is the value itself if it is JSON already.
 func encoded(v any) (json.RawMessage, error) {
-	if raw, is := v.(json.RawMessage); is && json.Valid(raw) {
+	if raw, is := v.(json.RawMessage); is && isJSON(raw) {
 		return raw, nil
 	}
 	return Encode(v)
@@ -110,7 +149,11 @@ func decode(data []byte) (messages, refused []*Message) {
 
 // read reads a message. It returns the response to what is none.
 func (m *Message) read(data []byte) (refused *Message) {
-	err := json.Unmarshal(data, m) // a member of another type than it has leaves the others
+	var err error
+	if !parse(data, m) {
+		*m = Message{}
+		err = json.Unmarshal(data, m) // a member of another type than it has leaves the others
+	}
 	var other *json.UnmarshalTypeError
 	switch {
 	case err != nil && !errors.As(err, &other):
@@ -163,11 +206,23 @@ type Object map[string]json.RawMessage
 
 // ObjectOf returns JSON as an object, which is empty if it is none.
 func ObjectOf(data json.RawMessage) Object {
-	o := Object{}
-	if json.Unmarshal(data, &o) != nil || o == nil {
+	o := map[string]json.RawMessage{}
+	if !parse(data, &o) || o == nil {
 		return Object{}
 	}
 	return o
+}
+
+// isJSON reports whether data is JSON that parse can take: its library is recursive, and panics on some malformed values.
+func isJSON(data []byte) bool { return !wellformed.IsTooDeep(data) && sdkjson.Valid(data) }
+
+// parse decodes JSON in place, several times as fast as package json, with the library that the SDK uses.
+func parse(data []byte, to any) bool {
+	if !isJSON(data) {
+		return false
+	}
+	_, err := sdkjson.Parse(data, to, sdkjson.ZeroCopy)
+	return err == nil
 }
 
 // Text returns a member that is a string, or "".

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/stretchr/testify/require"
 )
 
@@ -270,4 +271,49 @@ func FuzzStdio(f *testing.F) {
 			require.True(t, m.Result != nil || m.Error != nil)
 		}
 	})
+}
+
+// A message is read in place as package json reads it.
+func FuzzMessagesAreReadAsPackageJSONReadsThem(f *testing.F) {
+	for _, no := range whatIsNoMessage {
+		f.Add([]byte(no.line))
+	}
+	for _, line := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":[1,{"b":null}],"a":2,"\u0061":3}}`, `{"JSONRPC":"2.0","Id":1,"METHOD":"m","Params":null}`,
+		`{"jsonrpc":"2.0","id":1,"id":2,"method":"a\u00e9\ud800\n","method":"b"}`, `{"jsonrpc":"2.0","id":"x","error":{"code":1,"message":"m","data":[1]}}`,
+		`{"jsonrpc":"2.0","id":1,"result":null,"error":null}`, ` { "jsonrpc" : "2.0" , "id" : -1.0e3 , "result" : [ ] } `, `{"jsonrpc":"2.0","id":1,"error":{"code":"x"}}`,
+	} {
+		f.Add([]byte(line))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var fast, slow Message
+		if !parse(data, &fast) {
+			return
+		}
+		require.NoError(t, json.Unmarshal(data, &slow), "%s", data)
+		require.Equal(t, slow, fast, "%s", data)
+		want := Object{}
+		if json.Unmarshal(data, &want) == nil && want != nil {
+			require.Equal(t, want, ObjectOf(data), "%s", data)
+		}
+	})
+}
+
+// The result of a server may be on several lines, which are one for the client. All else of it stays as it is.
+func TestMessageIsEncodedOnOneLine(t *testing.T) {
+	for _, c := range []struct {
+		m    Message
+		want string
+	}{
+		{Message{ID: []byte("1"), Result: []byte("{ \"a\":\t\"<&>\u2028\\u00e9\", \"n\":1.0 }")}, "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{ \"a\":\t\"<&>\u2028\\u00e9\", \"n\":1.0 }}"},
+		{Message{ID: []byte(`"x"`), Result: []byte("{\r\n  \"a\": [1,\n 2]\n}")}, `{"jsonrpc":"2.0","id":"x","result":{"a":[1,2]}}`},
+		{Message{Method: "a\"<\n", Params: []byte(`{}`)}, `{"jsonrpc":"2.0","method":"a\"<\n","params":{}}`},
+		{Message{ID: []byte("null"), Error: &jsonrpc.Error{Code: -1, Message: "<no>"}}, `{"jsonrpc":"2.0","id":null,"error":{"code":-1,"message":"<no>"}}`},
+	} {
+		line, err := c.m.encode()
+		require.NoError(t, err)
+		require.Equal(t, c.want, string(line))
+	}
+	_, err := (&Message{Error: &jsonrpc.Error{Data: []byte("{")}}).encode()
+	require.Error(t, err)
 }

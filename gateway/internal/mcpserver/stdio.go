@@ -21,13 +21,17 @@ const (
 // ServeStdio serves one client until its input has ended and its requests are answered, or until ctx ends. It returns when the
 // client has left.
 func ServeStdio(ctx context.Context, in io.Reader, out io.Writer, accept func(*Client) Handler) {
+	in, done := polled(in, out)
+	defer done()
 	c := newClient(&stdioLink{out: out}, "", accept)
+	c.speaksAll = true
 	defer c.leave(true)
 	answered := make(chan struct{})
 	go func() {
 		defer close(answered)
 		c.readLines(in)
 		close(c.deaf)
+		c.endListens()
 		c.requests.Wait()
 	}()
 	select {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 const (
@@ -42,6 +43,7 @@ const (
 type stream struct {
 	name    string
 	changed chan struct{} // has an element when something has changed
+	only    *Request      // the stateless request that it is for, or nil: such a stream cannot be resumed
 
 	mu      sync.Mutex
 	kept    [][]byte        // messages, as JSON on a line
@@ -50,6 +52,7 @@ type stream struct {
 	size    int             // of what is kept, in bytes
 	open    map[string]bool // the requests without a response; nil for the standalone stream
 	reader  chan struct{}   // closed when another response takes its place, or nil
+	status  int             // of the response to a stateless request, once it was put
 }
 
 // answered is a stream that has all responses, since a time.
@@ -61,12 +64,20 @@ type answered struct {
 
 // put adds a message.
 func (s *stream) put(m *Message) {
+	if s.only != nil && m.Method == "" {
+		named := *m
+		named.ID = s.only.original
+		m = &named
+	}
 	data, err := m.encode()
 	if err != nil {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if m.Method == "" {
+		s.status = statusOf(m)
+	}
 	s.kept, s.size = append(s.kept, data), s.size+len(data)
 	s.trim()
 	s.wake()
@@ -74,7 +85,7 @@ func (s *stream) put(m *Message) {
 
 // trim drops the oldest messages. The caller holds the mutex.
 func (s *stream) trim() {
-	for len(s.kept) > 1 && (len(s.kept) > maxMessages || s.size > maxBytes) && (s.open == nil || s.first < s.written) {
+	for len(s.kept) > 1 && (len(s.kept) > maxMessages || s.size > maxBytes) && (s.open == nil || s.first < s.written || s.only != nil && s.only.Method == "subscriptions/listen") {
 		s.size -= len(s.kept[0])
 		s.kept[0] = nil
 		s.kept, s.first = s.kept[1:], s.first+1
@@ -203,6 +214,24 @@ func lostResponse(id string) *Message {
 	return &Message{ID: json.RawMessage(id), Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: textLost}}
 }
 
+// lostResponse returns the response to a request when the client is cut off.
+func (l *httpLink) lostResponse(id string) *Message {
+	l.mu.Lock()
+	s := l.requests[id]
+	l.mu.Unlock()
+	if s == nil || s.only == nil || s.only.Method != "subscriptions/listen" {
+		return lostResponse(id)
+	}
+	result, _ := Encode(Ended(s.only)) // it can be encoded
+	return &Message{ID: json.RawMessage(id), Result: result}
+}
+
+// Ended returns the result of a subscriptions/listen that has ended.
+func Ended(r *Request) Object {
+	meta := Object{mcp.MetaKeySubscriptionID: r.PublicID()}
+	return Object{}.With("resultType", "complete").With("_meta", meta)
+}
+
 // textLost says to a model what is known of a request whose response is lost.
 const textLost = "the response is lost: mcpactor was restarted, or the client asked for the response too late. The request may have run: check its effect before you repeat it"
 
@@ -237,7 +266,7 @@ func (l *httpLink) loseAll() {
 	ids := slices.Collect(maps.Keys(l.requests))
 	l.mu.Unlock()
 	for _, id := range ids {
-		l.send(lostResponse(id), json.RawMessage(id))
+		l.send(l.lostResponse(id), json.RawMessage(id))
 	}
 }
 
@@ -259,7 +288,7 @@ func (l *httpLink) close(s *stream, of json.RawMessage) {
 	last, size := len(s.open) == 0, s.size
 	s.wake()
 	s.mu.Unlock()
-	if !last {
+	if !last || s.only != nil {
 		return
 	}
 	now := time.Now()
@@ -326,6 +355,7 @@ type eventWriter struct {
 func (o *eventWriter) begin(next int, prime bool) {
 	o.w.Header().Set("Content-Type", "text/event-stream")
 	o.w.Header().Set("Cache-Control", "no-cache, no-transform")
+	o.w.Header().Set("X-Accel-Buffering", "no")
 	o.w.WriteHeader(http.StatusOK)
 	if prime {
 		o.write(fmt.Appendf(nil, "id: %s-%d\nretry: %d\ndata: \n\n", o.stream, next, resumeAfter.Milliseconds()))
@@ -333,6 +363,10 @@ func (o *eventWriter) begin(next int, prime bool) {
 }
 
 func (o *eventWriter) event(number int, data []byte) {
+	if o.stream == "" { // it cannot be resumed
+		o.write([]byte("data: "), data, []byte("\n\n"))
+		return
+	}
 	o.write(fmt.Appendf(nil, "id: %s-%d\ndata: ", o.stream, number+1), data, []byte("\n\n"))
 }
 

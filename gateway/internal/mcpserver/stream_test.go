@@ -32,7 +32,7 @@ func (s *slow) Handle(r *Request) (any, error) {
 	}
 	n := s.calls.Add(1)
 	time.Sleep(3 * time.Second)
-	s.Notify("notifications/progress", map[string]any{"progressToken": 1, "progress": 0.5}, r.ID)
+	s.Notify("notifications/progress", map[string]any{"progressToken": 1, "progress": 0.5}, r)
 	time.Sleep(2 * time.Second)
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: strings.Repeat("a", 1000) + strconv.Itoa(int(n))}}}, nil
 }
@@ -92,7 +92,7 @@ func TestWhatIsKeptOfStreamsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &HTTP{Accept: func(c *Client) Handler { return &slow{Client: c} }}
 		defer e.Close()
-		l, err := e.find("")
+		l, err := e.find("id", func(*Client) {})
 		require.NoError(t, err)
 		answer := func(id, text string) *stream {
 			s, _ := l.newStream([]*Message{{ID: json.RawMessage(id), Method: "tools/call"}})
@@ -138,7 +138,7 @@ func TestStandaloneStreamGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &HTTP{Accept: func(c *Client) Handler { return &slow{Client: c} }}
 		defer e.Close()
-		l, err := e.find("")
+		l, err := e.find("id", func(*Client) {})
 		require.NoError(t, err)
 		get := func(event string) string {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)

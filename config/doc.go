@@ -36,6 +36,7 @@
 //	source: custom. extension is an error
 //	disabled, enabled: whether the server is left out
 //	allow, deny: names and patterns of tools, as in toolset.Filter
+//	readOnly: true leaves only the tools that the server says only read, as in toolset.Filter
 //	includeTools, enabledTools, tools: names, as in allow. ["*"] is all. An empty list is an
 //	    error, here and in allow
 //	excludeTools, disabledTools: names, as in deny
@@ -50,7 +51,8 @@
 //	    timeout and records. Unknown fields are errors
 //	setup: tool calls that run first on every new MCP session:
 //	    [{"tool": "login", "arguments": {"token": "${TOKEN}"}}]
-//	scope: the scope that its tools run in, in place of that of the toolset, such as shared
+//	scope: the scope that its tools run in, in place of that of the toolset, such as that of a team
+//	share: true is the scope shared
 //	oauth, auth: how to log in to a server at a URL, see [OAuth], an object with clientId, clientSecret, scopes (a list, or a text
 //	    with blanks), redirectUri or callbackPort, and enabled, also as Zed, LibreChat and Cursor write them: client_id,
 //	    CLIENT_ID, scope. false is no login. Use one of the two. Other fields have no effect
@@ -78,6 +80,14 @@
 //	roots: whether servers are told that the client has roots
 //	tenantSeparator: makes the part of a scope before this text the tenant: with "/", the
 //	    tenant of acme/42 is acme
+//
+// # Fields of the object clients
+//
+// The object clients, beside the servers, says which tools clients of mcpactor serve get. Its keys are names that clients give
+// themselves, or patterns of these: see [File.Client]. Each value is an object with
+//
+//	allow, deny: lists of patterns: see [ParsePattern]
+//	readOnly: as in a server
 //
 // # Variables
 //

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -19,6 +20,10 @@ type File struct {
 	// Tools has the tool filters and metadata of each of Supervisor.Servers, in the same
 	// order.
 	Tools []toolset.Filter
+	// Clients says which tools clients of mcpactor serve get, in the order of the file: see [File.Client].
+	Clients []Client
+	// Shared has the names of the servers with share: their scope is [SharedScope].
+	Shared []string
 	// OAuth says how to log in, by the names of the servers of which the file says something.
 	OAuth map[string]OAuth
 	// Store is the path of the file that remembers sessions, for resume.Open. It is empty if
@@ -30,6 +35,22 @@ type File struct {
 	Warnings []Warning
 	// Renamed has the names of the servers that get another name, by those in the file. It is nil if there are none.
 	Renamed map[string]string
+}
+
+// SharedScope is the scope of a server whose entry has share.
+const SharedScope = "shared"
+
+// Client returns the entry of clients for the name that a client gives itself: that with just this name, or else the first pattern in the
+// order of the file that matches it, or else one that permits all tools.
+func (f *File) Client(name string) Client {
+	i := slices.IndexFunc(f.Clients, func(c Client) bool { return c.Name == name })
+	if i < 0 {
+		i = slices.IndexFunc(f.Clients, func(c Client) bool { return matches(c.Name, name) })
+	}
+	if i < 0 {
+		return Client{}
+	}
+	return f.Clients[i]
 }
 
 // Warning is a note about a field of a file, such as that the field has no effect.

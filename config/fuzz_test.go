@@ -116,7 +116,7 @@ func restrictionsHold(t *testing.T, root map[string]any, file *config.File) {
 		return
 	}
 	for name, value := range root {
-		if name != "mcpServers" && name != "mcp" && name != "projects" { // the projects of other folders restrict nothing here
+		if name != "mcpServers" && name != "mcp" && name != "clients" && name != "projects" { // the projects of other folders restrict nothing here
 			require.Empty(t, restrictions(map[string]any{name: value}))
 		}
 	}

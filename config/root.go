@@ -8,9 +8,9 @@ import (
 
 // root reads the root object of the file. wrong are the malformed values in it.
 func (r *reader) root(n *node, wrong []*node) {
-	var projects, mcpServers, servers, contextServers, mcp, settings *node
+	var projects, mcpServers, servers, contextServers, mcp, settings, clients *node
 	targets := map[string]any{
-		"mcpServers": &mcpServers, "servers": &servers, "context_servers": &contextServers, "mcp": &mcp, "inputs": &r.inputs, "supervisor": &settings,
+		"mcpServers": &mcpServers, "servers": &servers, "context_servers": &contextServers, "mcp": &mcp, "inputs": &r.inputs, "supervisor": &settings, "clients": &clients,
 	}
 	known := slices.Sorted(maps.Keys(targets))
 	var others []*node
@@ -70,6 +70,9 @@ func (r *reader) root(n *node, wrong []*node) {
 	}
 	r.readInputs()
 	r.servers(objects)
+	if clients != nil {
+		r.clients(clients)
+	}
 	for _, field := range others {
 		if name := field.name; r.opencode && (name == "tools" || name == "permission") && field.kind == isObject {
 			r.permissions(field)

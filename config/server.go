@@ -35,6 +35,7 @@ type entry struct {
 	env, environment               variables
 	envFile, source                string
 	disabled, enabled              bool
+	share                          bool
 	allow, deny                    *node
 	include, exclude               *node // of Gemini CLI
 	enabledTools, disabledTools    *node
@@ -56,8 +57,8 @@ func (e *entry) fields() map[string]any {
 		"noCookies": &e.server.NoCookies, "insecureCredentials": &e.server.InsecureCredentials,
 		"disabled": &e.disabled, "enabled": &e.enabled,
 		"allow": &e.allow, "includeTools": &e.include, "enabledTools": &e.enabledTools, "tools": &e.listed,
-		"deny": &e.deny, "excludeTools": &e.exclude, "disabledTools": &e.disabledTools,
-		"scope": &e.tools.Scope, "displayName": &e.tools.DisplayName, "slug": &e.tools.Slug, "metadata": &e.metadata,
+		"deny": &e.deny, "excludeTools": &e.exclude, "disabledTools": &e.disabledTools, "readOnly": &e.tools.ReadOnly,
+		"scope": &e.tools.Scope, "share": &e.share, "displayName": &e.tools.DisplayName, "slug": &e.tools.Slug, "metadata": &e.metadata,
 	}
 }
 
@@ -82,6 +83,9 @@ func (r *reader) server(n *node) {
 	case len(wrong) == 0:
 		r.file.Supervisor.Servers = append(r.file.Supervisor.Servers, e.server)
 		r.file.Tools = append(r.file.Tools, e.tools)
+		if e.share {
+			r.file.Shared = append(r.file.Shared, name)
+		}
 		if !reflect.DeepEqual(login, OAuth{}) {
 			r.file.OAuth[name] = login
 		}
@@ -129,6 +133,11 @@ func (r *reader) entry(n *node, name string) (e *entry, login OAuth) {
 	}
 	if e.metadata != nil && r.is(e.metadata, isObject) && len(e.metadata.items) > 0 {
 		e.tools.Metadata, _ = r.value(e.metadata, keepDollars).(map[string]any)
+	}
+	if e.share && e.tools.Scope != "" {
+		r.fail(n.field("share"), "conflicts with scope: give one of them")
+	} else if e.share {
+		e.tools.Scope = SharedScope
 	}
 	r.filters(e)
 	r.perKey(n, e)

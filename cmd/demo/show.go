@@ -96,7 +96,7 @@ func (cmd *showCmd) run(ctx context.Context, p *cli.Program) error {
 	}
 	var web *cli.Web
 	if cmd.Listen != "" {
-		if web, err = cli.Serve(cmd.Listen, s.sup, s.sup, true, nil); err != nil {
+		if web, err = cli.Serve(cmd.Listen, cli.Site{Shown: s.sup, Supervisor: s.sup, Actions: true}); err != nil {
 			s.stop(true)
 			return err
 		}

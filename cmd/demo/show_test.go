@@ -16,13 +16,14 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/internal/leaktest"
 )
 
 func TestMain(m *testing.M) {
 	if os.Getenv(processLogVar) != "" { // the show starts this binary as its stdio server
 		os.Exit(newProgram().Run(&commands{}, []string{"serve"}))
 	}
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"))
+	goleak.VerifyTestMain(m, leaktest.Throttle...)
 }
 
 // run runs the program, and returns its exit status and its output.
@@ -106,7 +107,7 @@ func TestInvalidUsageExitsWithTwo(t *testing.T) {
 		"--agents: 1 is not from 3":      {"--agents", "1"},
 		"--duration: 1ms is not from 1s": {"--duration", "1ms"},
 		"the command serve is started":   {"serve"},
-		"--listen: listen tcp":           {"--listen", "127.0.0.1:none"},
+		"the port must be a number":      {"--listen", "127.0.0.1:none"},
 	} {
 		status, stdout, stderr := run(args...)
 		require.Equal(t, cli.ExitUsage, status, want)

@@ -1,12 +1,13 @@
 // Command mcpactor uses MCP servers through supervised sessions, which are replaced when they expire or break.
 //
 //	mcpactor serve -- COMMAND         stand between a client and its servers
-//	mcpactor call --config FILE …     call one tool
-//	mcpactor doctor --config FILE     try each server
+//	mcpactor adopt CLIENT             put serve before the servers of a client
+//	mcpactor call TOOL …              call one tool
+//	mcpactor doctor                   try each server, or one
 //	mcpactor exec --config FILE       run calls: JSON lines in, JSON lines out
 //	mcpactor login URL                log in to a server, and keep the login
 //	mcpactor logout URL               forget a login
-//	mcpactor tools --config FILE      list the tools of all servers
+//	mcpactor tools                    list the tools of all servers, or of one
 //	mcpactor version                  print the version
 //	mcpactor completion SHELL         print a completion script for bash, zsh or fish
 //
@@ -19,6 +20,7 @@ import (
 	"os"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/adopt"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/commands"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/exec"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/serve"
@@ -27,6 +29,7 @@ import (
 // subcommands are the commands of the program.
 type subcommands struct {
 	Serve      serve.Serve     `cmd:"" help:"Stand between a client, such as Cursor, and its servers."`
+	Adopt      adopt.Adopt     `cmd:"" help:"Put serve before the servers of a client, such as Cursor."`
 	Call       commands.Call   `cmd:"" help:"Call one tool, and print its result."`
 	Doctor     commands.Doctor `cmd:"" help:"Try each server, and say what to change where it fails."`
 	Exec       exec.Exec       `cmd:"" help:"Run many calls: a JSON request per line in, a response out."`

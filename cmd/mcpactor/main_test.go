@@ -52,10 +52,11 @@ func TestHelpFitsAScreenAndThatOfACommandExplainsEveryFlag(t *testing.T) {
 	requireFitsAScreen(t, stdout)
 	for command, flags := range map[string][]string{
 		"exec":   {"--config", "--parallel", "--log-level", "--stop-timeout", "--events"},
-		"tools":  {"--config", "--scope", "--json", "--timeout"},
-		"serve":  {"--config", "--listen", "--share", "--header", "--token", "--no-cache"},
+		"tools":  {"--config", "--scope", "--json", "--size", "--timeout"},
+		"serve":  {"--config", "--listen", "--share", "--header", "--token", "--no-cache", "--find"},
 		"call":   {"--config", "--scope", "--json", "--timeout"},
 		"doctor": {"--config", "--timeout"},
+		"adopt":  {"--undo", "--dry-run"},
 		"login":  {"--config", "--client-id", "--client-secret", "--redirect", "--scope", "--timeout"},
 		"logout": {"--config"},
 
@@ -68,6 +69,10 @@ func TestHelpFitsAScreenAndThatOfACommandExplainsEveryFlag(t *testing.T) {
 		for _, flag := range flags {
 			require.Regexp(t, `(?m)^ +`+flag+`[= ].*[a-z]`, its)
 		}
+	}
+	_, its, _ := run("serve", "--help")
+	for _, further := range []string{"--find-calls", "--stability", "--allow", "--deny", "--read-only", "--tls-*", "--allow-host", "--allow-origin", "--client-header"} {
+		require.Contains(t, its, further)
 	}
 }
 
@@ -100,13 +105,16 @@ func TestVersionIsPrinted(t *testing.T) {
 func TestInvalidUsageExitsWithTwo(t *testing.T) {
 	for want, args := range map[string][]string{
 		"unknown flag --nonsense":             {"exec", "--nonsense"},
-		"missing flags: --config=FILE":        {"tools"},
+		"or --config FILE":                    {"tools"},
 		`<shell> must be one of "bash"`:       {"completion", "tcsh"},
 		`"search" is no URL`:                  {"login", "search"},
 		`"nonsense" is not of this form`:      {"login", "https://a.example", "--redirect", "nonsense"},
 		`"http://0.0.0.0:1/x" is not of this`: {"login", "https://a.example", "--redirect", "http://0.0.0.0:1/x"},
 		`Run "mcpactor --help" for the usage`: {"nonsense"},
 		`Run "mcpactor serve --help" for the`: {"serve", "--quiet", "soon"},
+		`must be one of "append","freeze","`:  {"serve", "--stability", "soon", "--", "npx"},
+		`--allow: "[" is not a valid pattern`: {"serve", "--allow", "read,[", "--", "npx"},
+		`--deny: "" has no name of a tool`:    {"serve", "--deny=", "--", "npx"},
 	} {
 		status, stdout, stderr := run(args...)
 		require.Equal(t, cli.ExitUsage, status, want)
@@ -166,8 +174,8 @@ func TestScriptsCompleteInTheirShells(t *testing.T) {
 				want  []string
 				files bool // the shell completes file names
 			}{
-				{[]string{"mcpactor", ""}, []string{"call", "completion", "doctor", "exec", "login", "logout", "serve", "tools", "version"}, false},
-				{[]string{"mcpactor", "tools", "--s"}, []string{"--scope"}, false},
+				{[]string{"mcpactor", ""}, []string{"adopt", "call", "completion", "doctor", "exec", "login", "logout", "serve", "tools", "version"}, false},
+				{[]string{"mcpactor", "tools", "--s"}, []string{"--scope", "--size"}, false},
 				{[]string{"mcpactor", "exec", "--log-level", ""}, []string{"debug", "error", "info", "warn"}, false},
 				{[]string{"mcpactor", "exec", "--config", "serv"}, nil, true},
 			} {

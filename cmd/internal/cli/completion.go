@@ -90,13 +90,16 @@ func complete(out io.Writer, root *kong.Node, words []string) {
 // candidate is a word that may stand at the cursor.
 type candidate struct{ word, help string }
 
-// candidates returns the commands, flags or values with which the last word may go on.
+// candidates returns the commands, flags or values with which the last word may go on. A command whose first argument may have other
+// values as well offers some with a method Candidates.
 func candidates(root *kong.Node, words []string) (all []candidate) {
-	node, flag := root, (*kong.Flag)(nil) // the command, and the flag whose value is next
+	node, flag, given := root, (*kong.Flag)(nil), 0 // the command, the flag whose value is next, and how many arguments there are
 	last := words[len(words)-1]
 	for _, word := range words[:len(words)-1] {
 		name, isFlag := strings.CutPrefix(word, "--")
 		switch {
+		case word == "--":
+			return nil // what follows is of another program
 		case word == "=": // Bash makes three words of --flag=value
 		case flag != nil:
 			flag = nil
@@ -105,6 +108,8 @@ func candidates(root *kong.Node, words []string) (all []candidate) {
 		default:
 			if i := slices.IndexFunc(node.Children, func(child *kong.Node) bool { return child.Name == word }); i >= 0 {
 				node = node.Children[i]
+			} else {
+				given++
 			}
 		}
 	}
@@ -136,6 +141,11 @@ func candidates(root *kong.Node, words []string) (all []candidate) {
 		}
 		for _, argument := range node.Positional {
 			for _, value := range enum(argument) {
+				add(value, "")
+			}
+		}
+		if offers, ok := node.Target.Addr().Interface().(interface{ Candidates() []string }); ok && given == 0 {
+			for _, value := range offers.Candidates() {
 				add(value, "")
 			}
 		}

@@ -22,13 +22,21 @@ type grammar struct {
 		} `cmd:"" default:"withargs" help:"The first. The default."`
 		Second struct{} `cmd:"" help:"The second."`
 	} `cmd:"" help:"A group."`
+	Open       opener     `cmd:"" help:"Open it."`
 	Hidden     struct{}   `cmd:"" hidden:""`
 	Completion Completion `cmd:"" help:"Print a script."`
 }
 
+// opener has an argument that may be any file.
+type opener struct {
+	File []string `arg:""`
+}
+
+func (*opener) Candidates() []string { return []string{"letter", "picture"} }
+
 func TestCandidatesOfTheLastWord(t *testing.T) {
 	for words, want := range map[string]string{
-		"":                         "run\tRun it|group\tA group|completion\tPrint a script",
+		"":                         "run\tRun it|group\tA group|open\tOpen it|completion\tPrint a script",
 		"r":                        "run\tRun it",
 		"x":                        "",
 		"-":                        "",
@@ -47,9 +55,14 @@ func TestCandidatesOfTheLastWord(t *testing.T) {
 		"run --level = high --q":   "--quick\tBe quick",
 		"run --quick --level ":     "low|high",
 		"run --unknown ":           "",
+		"run -- ls --":             "",
 		"group ":                   "first\tThe first|second\tThe second",
 		"group --s":                "--size\tThe size",
 		"group second -":           "",
+		"open ":                    "letter|picture",
+		"open p":                   "picture",
+		"open ./p":                 "",
+		"open letter ":             "",
 		"completion ":              "bash|zsh|fish",
 		"completion f":             "fish",
 		"hidden":                   "",

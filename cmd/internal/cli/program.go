@@ -24,6 +24,9 @@ type Program struct {
 
 	In       io.Reader
 	Out, Err io.Writer
+
+	// After has the words of the command line after "--" of a command whose argument has the tag command. It is nil if there is no "--".
+	After []string
 }
 
 // Run parses args, runs the command that they select, and returns the exit status.
@@ -52,6 +55,7 @@ func (p *Program) Run(commands any, args []string) (status int) {
 	case len(args) == 1 && args[0] == "--version":
 		args = []string{"version"}
 	}
+	args, p.After = arrange(parser.Model.Node, args)
 	command, err := parser.Parse(args)
 	switch {
 	case status >= 0: // --help
@@ -91,7 +95,7 @@ func selected(err error) string {
 
 // Errorf writes a line to Err, after the name of the program.
 func (p *Program) Errorf(format string, args ...any) {
-	fmt.Fprintf(p.Err, p.Name+": "+format+"\n", args...)
+	io.WriteString(p.Err, ScreenOf(p.Err).Wrap(fmt.Sprintf(p.Name+": "+format+"\n", args...), 2)) //nolint:errcheck // there is nowhere to say so
 }
 
 // help prints the help of the selected command, or of the only one. If none is selected it prints what each is for.

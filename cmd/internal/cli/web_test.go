@@ -37,25 +37,25 @@ func TestWebServesThePageAndTheProbes(t *testing.T) {
 	defer sup.Stop(t.Context())
 	before := goleak.IgnoreCurrent()
 
-	web, err := Serve("127.0.0.1:0", sup, sup, false, nil)
+	web, err := Serve("127.0.0.1:0", Site{Shown: sup, Supervisor: sup})
 	require.NoError(t, err)
 	require.False(t, web.Public)
 	require.Regexp(t, `^http://127\.0\.0\.1:\d+/debug/mcp/$`, web.URL)
 	root := strings.TrimSuffix(web.URL, PagePath)
-	for path, want := range map[string]int{"/": 200, PagePath: 200, "/livez": 200, "/readyz": 200, "/other": 404} {
+	for path, want := range map[string]int{"/": 200, PagePath: 200, "/livez": 200, "/healthz": 200, "/readyz": 200, "/other": 404} {
 		status, _ := get(t, root+path)
 		require.Equal(t, want, status, path)
 	}
-	_, err = Serve(strings.TrimPrefix(root, "http://"), sup, sup, false, nil)
+	_, err = Serve(strings.TrimPrefix(root, "http://"), Site{Shown: sup, Supervisor: sup})
 	var usage *UsageError
 	require.ErrorAs(t, err, &usage, "the address is in use")
 	require.ErrorContains(t, err, "--listen: ")
 	live, err := http.Get(web.URL + "live") // which goes on until the server ends
 	require.NoError(t, err)
-	defer live.Body.Close()
 	require.Equal(t, "text/event-stream", live.Header.Get("Content-Type"))
 	web.Close()
 	io.Copy(io.Discard, live.Body)
+	live.Body.Close()
 	http.DefaultClient.CloseIdleConnections()
 	_, err = net.Dial("tcp", strings.TrimPrefix(root, "http://"))
 	require.Error(t, err)
@@ -64,7 +64,7 @@ func TestWebServesThePageAndTheProbes(t *testing.T) {
 }
 
 func TestWebThatOtherMachinesMayReachIsPublic(t *testing.T) {
-	web, err := Serve(":0", nil, nil, true, nil)
+	web, err := Serve(":0", Site{Actions: true})
 	require.NoError(t, err)
 	defer web.Close()
 	require.True(t, web.Public)

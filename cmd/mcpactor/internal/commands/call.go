@@ -1,5 +1,4 @@
-// Package commands has the commands that use the servers of a configuration file for a moment: to call a tool, list the tools,
-// try the servers, log in and log out.
+// Package commands has the commands that use servers for a moment: to call a tool, list the tools, try the servers, log in and log out.
 package commands
 
 import (
@@ -21,6 +20,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/inputs"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/target"
 	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/internal/nearest"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -37,38 +37,53 @@ const (
 
 // Call is the command that calls one tool.
 type Call struct {
-	Config    string        `required:"" placeholder:"FILE" help:"File with the servers, such as .mcp.json."`
-	Inputs    inputs.Flags  `embed:""`
-	Scope     string        `default:"default" help:"Value of $${scope} in the file."`
-	JSON      bool          `name:"json" help:"Print the result as JSON."`
-	Timeout   time.Duration `default:"1m" help:"How long the call may take."`
-	Quiet     time.Duration `help:"End the call when its server is silent for this long."`
-	LogLevel  string        `default:"error" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`
-	Server    string        `arg:"" help:"Name of the server."`
-	Tool      string        `arg:"" help:"Name of the tool, as the server or mcpactor tools has it."`
-	Arguments []string      `arg:"" optional:"" placeholder:"KEY=VALUE" help:"KEY=VALUE, of the type that the tool wants; KEY:=JSON; or one JSON object."`
+	Words []string `arg:"" optional:"" command:"" name:"tool" help:"The tool; then KEY=VALUE, KEY:=JSON, or one JSON object."`
+	target.Flags
+	Scope    string        `default:"default" help:"Value of $${scope} in the file."`
+	JSON     bool          `name:"json" help:"Print the result as JSON."`
+	Timeout  time.Duration `default:"1m" help:"How long the call may take."`
+	Quiet    time.Duration `help:"End the call when its server is silent for this long."`
+	LogLevel string        `default:"error" enum:"debug,info,warn,error" help:"Log to stderr: debug, info, warn or error."`
+
+	server mcpbridge.Server
+	tool   string // as the command line has it
 }
 
-// Help explains the exit status.
+// Help has the forms of the command, and explains the exit status.
 func (*Call) Help() string {
-	return "The exit status is 1 if the call failed and has not run, 3 if the tool reports an error, and 4 if the call failed but may have run."
+	return `Write one of these:
+
+  mcpactor call URL TOOL KEY=VALUE
+  mcpactor call TOOL KEY=VALUE -- npx some-server
+  mcpactor call --config FILE SERVER__TOOL KEY=VALUE
+
+Exit status: 1 if it has not run, 3 if the tool fails, 4 if it may have run.`
 }
 
 // Run calls the tool, and prints the result.
 func (cmd *Call) Run(p *cli.Program) error {
-	arguments, err := argumentsFrom(cmd.Arguments)
-	if err != nil {
-		return cli.Usagef("%w", err)
-	}
-	i, err := open(cmd.Config, cmd.Inputs, p, cmd.LogLevel, cmd.Timeout)
+	file, words, err := load(&cmd.Flags, p, cmd.Words, cmd.Timeout)
 	if err != nil {
 		return err
 	}
-	srv, err := serverIn(i.File, cmd.Server)
-	if err != nil {
-		return errors.Join(err, i.Stop(closeLimit))
+	meant := named{file.Supervisor.Servers, words}
+	if cmd.Config != "" {
+		meant, err = nameIn(file, cmd.Config, words)
 	}
-	cmd.Server = srv.Name
+	switch {
+	case err != nil:
+		return err
+	case len(meant.words) == 0:
+		return cli.Usagef("give the name of a tool: mcpactor tools lists them")
+	}
+	arguments, err := argumentsFrom(meant.words[1:])
+	if err != nil {
+		return cli.Usagef("%w", err)
+	}
+	i, err := start(cmd.Config, file, p, cmd.LogLevel, cmd.Timeout)
+	if err != nil {
+		return err
+	}
 	for _, text := range inputs.LeftOut(i.File, "") {
 		p.Errorf("%s", text)
 	}
@@ -77,14 +92,16 @@ func (cmd *Call) Run(p *cli.Program) error {
 	ctx, cancel := context.WithTimeout(ctx, cmd.Timeout)
 	defer cancel()
 	var progress atomic.Pointer[messages.Progress]
-	done := waiting(p, func() string { return "waiting for " + cmd.Server + progressIn(progress.Load()) })
+	done := waiting(p, func() string { return "waiting for " + meant.servers[0].Name + progressIn(progress.Load()) })
+	cmd.tool = meant.words[0]
+	cmd.server = cmd.serverOf(ctx, i, meant.servers)
 	name, isChecked, err := cmd.prepare(ctx, i, arguments)
 	if err != nil {
 		done()
 		return errors.Join(err, i.Stop(closeLimit))
 	}
 	calling := supervisor.WithProgress(ctx, func(p *messages.Progress) { progress.Store(p) })
-	header := messages.To(cmd.Server, cmd.Scope)
+	header := messages.To(cmd.server.Name, cmd.Scope)
 	header.Quiet, header.Verbatim = cmd.Quiet, true
 	got, err := i.Running.Client().Do(calling, &messages.CallTool{Header: header, Params: &mcp.CallToolParams{Name: name, Arguments: arguments}})
 	reply, _ := got.(*messages.ToolResult)
@@ -96,17 +113,13 @@ func (cmd *Call) Run(p *cli.Program) error {
 	done()
 	stopErr := i.Stop(closeLimit)
 	if !isChecked && unknown == "" {
-		p.Errorf("%s: only the types of the arguments were checked: the schema of the tool cannot be used", cmd.Tool)
+		p.Errorf("%s: only the types of the arguments were checked: the schema of the tool cannot be used", cmd.tool)
+	}
+	if failed {
+		return cmd.fail(p, failure, unknown)
 	}
 	if unknown != "" {
 		defer p.Errorf("%s", unknown)
-	}
-	if failed {
-		p.Errorf("%s: %s", cmd.Server, causeOf(srv, failure, cmd.Timeout))
-		if failure.MayHaveRun {
-			return cli.Exit(exitMayHaveRun)
-		}
-		return cli.ErrFailed
 	}
 	if err := errors.Join(err, stopErr); err != nil {
 		return err
@@ -115,7 +128,7 @@ func (cmd *Call) Run(p *cli.Program) error {
 		return err
 	}
 	for _, remark := range reply.Remarks() {
-		p.Errorf("%s: %s", cmd.Server, cli.Printable(remark))
+		p.Errorf("%s: %s", cmd.server.Name, cli.Printable(remark))
 	}
 	if reply.Result.IsError {
 		return cli.Exit(exitToolError)
@@ -123,26 +136,60 @@ func (cmd *Call) Run(p *cli.Program) error {
 	return nil
 }
 
+// fail says why the call failed, and returns the exit status. unknown is what to say of a tool that the server has not listed. If the
+// server has refused such a call, nothing has run.
+func (cmd *Call) fail(p *cli.Program, failure *messages.Failure, unknown string) error {
+	text, mayHaveRun := cmd.server.Name+": "+causeOf(cmd.server, failure, cmd.Timeout), failure.MayHaveRun
+	switch {
+	case unknown != "" && failure.Code == messages.CodeInvalid:
+		text, mayHaveRun = unknown, false
+	case unknown != "":
+		text += "; " + unknown
+	}
+	p.Errorf("%s", text)
+	if cmd.JSON {
+		if err := json.NewEncoder(p.Out).Encode(map[string]any{"error": text, "code": failure.Code, "mayHaveRun": mayHaveRun}); err != nil {
+			return err
+		}
+	}
+	if mayHaveRun {
+		return cli.Exit(exitMayHaveRun)
+	}
+	return cli.ErrFailed
+}
+
+// serverOf returns the server that has the tool, or the last one if none is known to have it.
+func (cmd *Call) serverOf(ctx context.Context, i *inputs.Instance, servers []mcpbridge.Server) mcpbridge.Server {
+	last := len(servers) - 1
+	for _, srv := range servers[:last] {
+		listed, err := i.Running.Client().ListTools(ctx, srv.Name, cmd.Scope)
+		if err == nil && toolIn(listed.Result.Tools, srv.Name, cmd.tool) != nil {
+			return srv
+		}
+	}
+	return servers[last]
+}
+
 // prepare returns the name of the tool as the server has it, and makes the arguments what the tool wants. If the tools cannot be
 // listed, the arguments stay texts, and the call says why. isChecked is false if the schema of the tool cannot be used.
 func (cmd *Call) prepare(ctx context.Context, i *inputs.Instance, arguments map[string]any) (name string, isChecked bool, err error) {
-	if !strings.Contains(cmd.Tool, "__") && !slices.ContainsFunc(slices.Collect(maps.Values(arguments)), isText) {
-		return cmd.Tool, true, nil
+	if !strings.Contains(cmd.tool, "__") && !slices.ContainsFunc(slices.Collect(maps.Values(arguments)), isText) {
+		return cmd.tool, true, nil
 	}
-	listed, err := i.Running.Client().ListTools(ctx, cmd.Server, cmd.Scope)
+	listed, err := i.Running.Client().ListTools(ctx, cmd.server.Name, cmd.Scope)
 	if err != nil {
-		return cmd.Tool, true, nil
+		return cmd.tool, true, nil
 	}
-	tool := cmd.toolIn(listed.Result.Tools)
+	tool := toolIn(listed.Result.Tools, cmd.server.Name, cmd.tool)
 	if tool == nil {
-		return cmd.Tool, true, nil
+		return cmd.tool, true, nil
 	}
-	set, err := i.List(ctx, toolset.Config{Scope: cmd.Scope, Servers: []toolset.Filter{{Name: cmd.Server}}, ListTimeout: cmd.Timeout})
+	set, err := i.List(ctx, toolset.Config{Scope: cmd.Scope, Servers: []toolset.Filter{{Name: cmd.server.Name}}, ListTimeout: cmd.Timeout})
 	if err != nil {
 		return tool.Name, true, nil
 	}
 	var parameters json.RawMessage
-	shown := set.Tool(toolset.SafeName(cmd.Server, tool.Name))
+	shown := set.Tool(toolset.SafeName(cmd.server.Name, tool.Name))
 	if shown != nil {
 		parameters = shown.Parameters()
 	} else if parameters, err = json.Marshal(tool.InputSchema); err != nil {
@@ -152,32 +199,20 @@ func (cmd *Call) prepare(ctx context.Context, i *inputs.Instance, arguments map[
 	return tool.Name, isChecked, err
 }
 
-// toolIn returns the tool in a list, or nil. It may be named as the server names it, or else as the command tools does.
-func (cmd *Call) toolIn(tools []*mcp.Tool) *mcp.Tool {
-	at := slices.IndexFunc(tools, func(t *mcp.Tool) bool { return t.Name == cmd.Tool })
-	if at < 0 {
-		at = slices.IndexFunc(tools, func(t *mcp.Tool) bool { return toolset.SafeName(cmd.Server, t.Name) == cmd.Tool })
-	}
-	if at < 0 {
-		return nil
-	}
-	return tools[at]
-}
-
 // unknown says that the server has no such tool, and which may be meant. It returns "" if there is one.
 func (cmd *Call) unknown(ctx context.Context, i *inputs.Instance) string {
-	listed, err := i.Running.Client().ListTools(ctx, cmd.Server, cmd.Scope)
-	if err != nil || len(listed.Result.Tools) == 0 || cmd.toolIn(listed.Result.Tools) != nil {
+	listed, err := i.Running.Client().ListTools(ctx, cmd.server.Name, cmd.Scope)
+	if err != nil || len(listed.Result.Tools) == 0 || toolIn(listed.Result.Tools, cmd.server.Name, cmd.tool) != nil {
 		return ""
 	}
 	var names []string
 	for _, tool := range listed.Result.Tools {
-		names = append(names, tool.Name, toolset.SafeName(cmd.Server, tool.Name))
+		names = append(names, tool.Name, toolset.SafeName(cmd.server.Name, tool.Name))
 	}
-	if meant := nearest.Of(cmd.Tool, names); meant != "" {
-		return fmt.Sprintf("%s has no tool %q: did you mean %q?", cmd.Server, cmd.Tool, cli.Printable(meant))
+	if meant := nearest.Of(cmd.tool, names); meant != "" {
+		return fmt.Sprintf("%s has no tool %q: did you mean %q?", cmd.server.Name, cmd.tool, cli.Printable(meant))
 	}
-	return fmt.Sprintf("%s has no tool %q: mcpactor tools lists those that there are", cmd.Server, cmd.Tool)
+	return fmt.Sprintf("%s has no tool %q: mcpactor tools lists those that there are", cmd.server.Name, cmd.tool)
 }
 
 // progressIn returns what a server says of its progress, as the rest of a line.
@@ -220,47 +255,28 @@ func (cmd *Call) print(out io.Writer, reply *messages.ToolResult) error {
 	return nil
 }
 
-// visibleOnTerminal drops the control characters of a text, with which a server could command a terminal.
+// visibleOnTerminal drops the control characters of a text, with which a server could command a terminal, and those that change the
+// order in which others are shown.
 func visibleOnTerminal(r rune) rune {
-	if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
+	isOrder := r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
+	if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || isOrder {
 		return -1
 	}
 	return r
 }
 
-// open starts a supervisor for a command that lasts a moment: no session is resumed or left open, and nobody waits for a
-// server that is down. limit is how long the command waits for a server.
-func open(path string, given inputs.Flags, p *cli.Program, level string, limit time.Duration) (*inputs.Instance, error) {
+// load returns the configuration that a command line is about, and the words that are left: see [target.Flags.Load].
+func load(f *target.Flags, p *cli.Program, words []string, limit time.Duration) (*config.File, []string, error) {
 	if limit <= 0 {
-		return nil, cli.Usagef("--timeout: %v is not greater than 0", limit)
+		return nil, nil, cli.Usagef("--timeout: %v is not greater than 0", limit)
 	}
-	file, err := inputs.NewLoader(given, p).First(path)
-	if err != nil {
-		return nil, err
-	}
-	file.Store, file.Supervisor.LeaveOpen, file.Supervisor.FailFast = "", false, true
-	connectWithin(file, limit)
-	return inputs.Start(path, file, p.Err, level)
+	return f.Load(p, words)
 }
 
-// serverIn returns the server of a file with a name, which may be that in the file.
-func serverIn(file *config.File, name string) (mcpbridge.Server, error) {
-	var names []string
-	for _, srv := range file.Supervisor.Servers {
-		if srv.Name == name || srv.Name == file.Renamed[name] {
-			return srv, nil
-		}
-		names = append(names, srv.Name)
-	}
-	if lacks := inputs.LeftOut(file, name); len(lacks) > 0 {
-		return mcpbridge.Server{}, cli.Usagef("%s", lacks[0])
-	}
-	known := slices.Clone(names)
-	for _, warning := range file.Warnings {
-		known = append(known, warning.Server)
-	}
-	if meant := nearest.Of(name, known); meant != "" {
-		return mcpbridge.Server{}, cli.Usagef("there is no server %q: did you mean %q?", name, meant)
-	}
-	return mcpbridge.Server{}, cli.Usagef("there is no server %q: the file has %s", name, strings.Join(names, ", "))
+// start starts a supervisor for a command that lasts a moment: no session is resumed or left open, and nobody waits for a
+// server that is down. path is that of the file, or empty. limit is how long the command waits for a server.
+func start(path string, file *config.File, p *cli.Program, level string, limit time.Duration) (*inputs.Instance, error) {
+	file.Store, file.Supervisor.LeaveOpen, file.Supervisor.FailFast = "", false, true
+	connectWithin(file, connectLimit(limit))
+	return inputs.Start(path, file, p.Err, level)
 }

@@ -19,7 +19,7 @@ import (
 func TestCallPrintsTheResultAndItsStatusSaysWhatHappened(t *testing.T) {
 	server := servertest.NewTools("plain")
 	mcp.AddTool(server, &mcp.Tool{Name: "given"}, func(_ context.Context, req *mcp.CallToolRequest, _ map[string]any) (*mcp.CallToolResult, any, error) {
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "\x1b[2J" + string(req.Params.Arguments)}}}, nil, nil
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "\x1b[2J\u202e\u2066" + string(req.Params.Arguments)}}}, nil, nil
 	})
 	type sum struct {
 		A    int     `json:"a"`
@@ -46,7 +46,7 @@ func TestCallPrintsTheResultAndItsStatusSaysWhatHappened(t *testing.T) {
 	}
 	status, out, _ := call("one", "given", "a=1", "b:=[1]", "c=x=y")
 	require.Equal(t, cli.ExitOK, status)
-	require.NotContains(t, out, "\x1b")
+	require.True(t, strings.HasPrefix(out, "[2J{"), out)
 	_, out, _ = strings.Cut(out, "[2J")
 	require.JSONEq(t, `{"a":"1","b":[1],"c":"x=y"}`, out)
 	status, out, _ = call("one", "typed", "a=12345678901234567", "b=2.5", "text=1", "many=[1]")
@@ -71,10 +71,19 @@ func TestCallPrintsTheResultAndItsStatusSaysWhatHappened(t *testing.T) {
 		"one__plian": "one has no tool \"one__plian\": did you mean \"one__plain\"?\n",
 		"nonsense":   "one has no tool \"nonsense\": mcpactor tools lists those that there are\n",
 	} {
-		status, _, log = call("one", tool)
-		require.NotEqual(t, cli.ExitOK, status)
-		require.True(t, strings.HasSuffix(log, want), log)
+		status, out, log = call("one", tool)
+		require.Equal(t, cli.ExitFailed, status)
+		require.Equal(t, "mcpactor: "+want, log)
+		require.Empty(t, out)
 	}
+	_, out, _ = call("one", "nonsense", "--json")
+	require.JSONEq(t, `{"error": "one has no tool \"nonsense\": mcpactor tools lists those that there are", "code": "invalid", "mayHaveRun": false}`, out)
+	status, out, log = call("down", "plain", "--json")
+	require.Equal(t, cli.ExitFailed, status)
+	var failed struct{ Error, Code string }
+	require.NoError(t, json.Unmarshal([]byte(out), &failed))
+	require.Equal(t, "unavailable", failed.Code)
+	require.Equal(t, log, "mcpactor: "+failed.Error+"\n")
 	status, out, _ = call("one", "one__plain")
 	require.Equal(t, cli.ExitOK, status, "the command tools calls it so")
 	require.Equal(t, "plain\n", out)
@@ -85,6 +94,10 @@ func TestCallPrintsTheResultAndItsStatusSaysWhatHappened(t *testing.T) {
 	require.Equal(t, exitMayHaveRun, status)
 	require.Contains(t, log, "one: lost: ")
 	require.Contains(t, log, "; the call may have run")
+	e.Inject("tools/call", faults.Cut())
+	status, out, _ = call("one", "plain", "--json")
+	require.Equal(t, exitMayHaveRun, status)
+	require.Contains(t, out, `"mayHaveRun":true`)
 	status, _, log = call("one", "plain", "--timeout", "0")
 	require.Equal(t, cli.ExitUsage, status)
 	require.Contains(t, log, "--timeout: 0s is not greater than 0")
@@ -159,13 +172,14 @@ func TestDoctorHasALineForEachServer(t *testing.T) {
 	config := servertest.File(t, fmt.Sprintf(
 		`{"mcpServers": {"bad": {"command": "/no/such"}, "down": {"url": "http://127.0.0.1:1"}, "mute": {"command": "sleep", "args": ["60"]}, "one": {"url": %q}}}`, servertest.Serve(t, servertest.NewTools("a", "b"))))
 	var out, log strings.Builder
-	require.Equal(t, cli.ExitFailed, run([]string{"doctor", "--config", config, "--timeout", "3s"}, nil, &out, &log))
+	require.Equal(t, cli.ExitFailed, run([]string{"doctor", "--config", config, "--timeout", "6s"}, nil, &out, &log))
 	lines := squeezed(out.String())
-	require.Len(t, lines, 4)
-	require.Regexp(t, `^bad fails .*unavailable: .*no/such.*; check command`, lines[0])
-	require.Regexp(t, `^down fails .*connection refused; check that it runs, and url$`, lines[1])
-	require.Regexp(t, `^mute fails [23](\.\d+)?s unavailable: timed out while connecting: .*; run its command by hand to see what it says, or give it more --timeout$`, lines[2])
-	require.Regexp(t, `^one works 20\d\d-\d\d-\d\d 2 tools \S+ test 1$`, lines[3])
+	require.Len(t, lines, 5)
+	require.Equal(t, "SERVER STATUS TOOLS TIME ABOUT", lines[0])
+	require.Regexp(t, `^bad fails .*unavailable: .*no/such.*; check command`, lines[1])
+	require.Regexp(t, `^down fails .*connection refused; check that it runs, and its URL$`, lines[2])
+	require.Regexp(t, `^mute fails [56](\.\d+)?s unavailable: timed out while connecting: .*; run its command by hand to see what it says, or give it more --timeout$`, lines[3])
+	require.Regexp(t, `^one works 2 \S+ test 1, MCP 20\d\d-\d\d-\d\d$`, lines[4])
 	require.Empty(t, log.String())
 }
 
@@ -186,7 +200,7 @@ func TestServerWithAnErrorIsLeftOutAndNamed(t *testing.T) {
 		out    string // what it begins with
 		log    string
 	}{
-		{[]string{"doctor"}, cli.ExitFailed, "one  works", ""},
+		{[]string{"doctor"}, cli.ExitFailed, "SERVER  STATUS    TOOLS", ""},
 		{[]string{"call", "one", "a"}, cli.ExitOK, "a\n", "mcpactor: " + named},
 		{[]string{"tools"}, cli.ExitOK, "NAME", "mcpactor: " + named},
 		{[]string{"call", "bad", "a"}, cli.ExitUsage, "", "mcpactor: " + named},
@@ -220,22 +234,7 @@ func TestDoctorWarnsOfContainersThatOutliveTheirSessions(t *testing.T) {
 	var out, log strings.Builder
 	require.Equal(t, cli.ExitFailed, run([]string{"doctor", "--config", config}, nil, &out, &log))
 	lines := squeezed(out.String())
-	require.Len(t, lines, 3)
-	require.Contains(t, lines[1], "notes: args: docker run has no --rm")
-	require.Contains(t, lines[2], "notes: cleanup: is missing")
-}
-
-func TestDoctorBreaksLinesBetweenWords(t *testing.T) {
-	const table = "one    works  1 tool\nbroken fails  unavailable: the server process exited; look at --timeout and /a/long/path/to/a/file\nnote: a line without cells that is long as well\n"
-	require.Equal(t, table, wrapped(table, 0), "it is no terminal")
-	require.Equal(t, table, wrapped(table, 200))
-	require.Equal(t, `one    works  1 tool
-broken fails  unavailable: the server 
-              process exited; look at 
-              --timeout and 
-              /a/long/path/to/a/file
-note: a line without cells that is long 
-    as well
-`, wrapped(table, 40))
-	require.Contains(t, wrapped(table, 1), "/a/long/path/to/a/file")
+	require.Len(t, lines, 4)
+	require.Contains(t, lines[2], "notes: args: docker run has no --rm")
+	require.Contains(t, lines[3], "notes: cleanup: is missing")
 }

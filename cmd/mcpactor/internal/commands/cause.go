@@ -11,10 +11,14 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// connectWithin makes a server that does not answer fail a little before a command gives up, so that the failure says what the
-// server does instead.
+// connectLimit is how long a server may take to answer: a little less than the command waits, so that the failure says what the server
+// does instead.
+func connectLimit(limit time.Duration) time.Duration {
+	return limit - max(limit/10, min(limit/2, 500*time.Millisecond))
+}
+
+// connectWithin makes a server that does not answer fail within a limit.
 func connectWithin(file *config.File, limit time.Duration) {
-	limit -= limit / 10
 	for i := range file.Supervisor.Servers {
 		own := &file.Supervisor.Servers[i].Limits.ConnectTimeout
 		*own = min(*own, limit)
@@ -26,29 +30,58 @@ func connectWithin(file *config.File, limit time.Duration) {
 
 // causeOf returns why a server or a call failed, and what to change, as one line. limit is how long the command waits.
 func causeOf(srv mcpbridge.Server, err error, limit time.Duration) string {
+	cause, next := explain(srv, err, limit)
+	if next == "" {
+		return cause
+	}
+	return cause + "; " + next
+}
+
+// explain returns why a server or a call failed, and what a person would do next.
+func explain(srv mcpbridge.Server, err error, limit time.Duration) (cause, next string) {
 	failure, ok := errors.AsType[*messages.Failure](err)
 	if !ok {
-		return cli.Printable(err.Error())
+		return cli.Printable(err.Error()), ""
 	}
-	text := string(failure.Code)
+	cause, next = string(failure.Code), failure.Remedy
+	isCall := failure.Op == "tools/call" || failure.Op == ""
 	switch {
 	case failure.Detail != "":
-		text += ": " + failure.Detail
+		cause += ": " + failure.Detail
+	case failure.Code == messages.CodeDeadline && isCall:
+		cause += fmt.Sprintf(": there was no answer in %v", limit)
 	case failure.Code == messages.CodeDeadline:
-		text += fmt.Sprintf(": there was no answer in %v", limit)
+		cause += fmt.Sprintf(": there was no answer to %s in %v", failure.Op, limit)
 	}
-	isCall := failure.Op == "tools/call" || failure.Op == ""
 	if failure.MayHaveRun && isCall {
-		text += "; the call may have run"
+		cause += "; the call may have run"
+	} else if next == "" {
+		next = nextAfter(srv, failure)
 	}
-	switch {
-	case failure.Remedy != "":
-		text += "; " + failure.Remedy
-	case failure.MayHaveRun || failure.Code != messages.CodeUnavailable && failure.Code != messages.CodeDeadline:
-	case srv.URL != "":
-		text += "; check that it runs, and url"
-	default:
-		text += "; run its command by hand to see what it says"
+	return cli.Printable(cause), cli.Printable(next)
+}
+
+// nextAfter returns what a person would do next about a failure that has no remedy of its own, or "" if its text says it.
+func nextAfter(srv mcpbridge.Server, failure *messages.Failure) string {
+	const byHand = "run its command by hand to see what it says"
+	switch failure.Code {
+	case messages.CodeRateLimited:
+		return "wait, and try again"
+	case messages.CodeUnavailable, messages.CodeDeadline:
+		switch {
+		case failure.MayHaveRun:
+			return "" // it runs, and is slow
+		case srv.URL != "":
+			return "check that it runs, and its URL"
+		}
+		return byHand
+	case messages.CodeLost:
+		if srv.URL == "" {
+			return byHand
+		}
+		fallthrough
+	case messages.CodeExpired, messages.CodeServerError, messages.CodeProtocol:
+		return "read the log of the server, or tell its author"
 	}
-	return cli.Printable(text)
+	return ""
 }

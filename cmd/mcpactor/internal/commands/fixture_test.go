@@ -1,14 +1,24 @@
 package commands
 
 import (
+	"context"
 	"io"
+	"os"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/servertest"
 )
 
-func TestMain(m *testing.M) { servertest.RunTests(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(stdioVar) != "" {
+		servertest.NewTools("plain", "bad.name").Run(context.Background(), &mcp.StdioTransport{})
+		return
+	}
+	servertest.RunTests(m)
+}
 
 // run runs a command as a program does, and returns the exit status.
 func run(args []string, in io.Reader, out, log io.Writer) (status int) {

@@ -19,15 +19,15 @@ import (
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
-// target is a server whose login is meant.
-type target struct {
+// loginTarget is a server whose login is meant.
+type loginTarget struct {
 	Server string       `arg:"" placeholder:"SERVER|URL" help:"URL of the server, or its name in the file."`
 	Config string       `placeholder:"FILE" help:"File with the servers, such as .mcp.json."`
 	Inputs inputs.Flags `embed:""`
 }
 
 // find returns the server. In a file, others do not matter.
-func (t *target) find(p *cli.Program) (srv mcpbridge.Server, said config.OAuth, err error) {
+func (t *loginTarget) find(p *cli.Program) (srv mcpbridge.Server, said config.OAuth, err error) {
 	if t.Config == "" {
 		u, err := url.Parse(t.Server)
 		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
@@ -56,7 +56,7 @@ func (t *target) find(p *cli.Program) (srv mcpbridge.Server, said config.OAuth, 
 
 // Login is the command that logs in to a server.
 type Login struct {
-	target
+	loginTarget
 	ClientID     string        `name:"client-id" placeholder:"ID" help:"Id of a client that you have registered."`
 	ClientSecret string        `env:"MCPACTOR_CLIENT_SECRET" placeholder:"SECRET" help:"Its secret."`
 	Redirect     string        `placeholder:"URL" help:"Where the browser comes back to. Default: http://127.0.0.1:0/callback, with a free port."`
@@ -89,13 +89,13 @@ func (cmd *Login) Run(p *cli.Program) error {
 	}
 	srv.Auth = mcpbridge.OAuth(one)
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{srv}, FailFast: true, ConnectTimeout: cmd.Timeout + time.Minute}
-	i, err := inputs.Start(srv.Name, &config.File{Supervisor: cfg}, p.Err, cmd.LogLevel)
+	i, err := inputs.Start("", &config.File{Supervisor: cfg}, p.Err, cmd.LogLevel)
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	d := (&Doctor{Timeout: cfg.ConnectTimeout}).examine(ctx, i, toolset.Filter{Name: srv.Name})
+	d := examine(ctx, i, toolset.Filter{Name: srv.Name}, cfg.ConnectTimeout)
 	offered := true
 	if d.err == nil && !one.Worked() { // some of its tools may need a login
 		offered, d.err = one.Offer(ctx)
@@ -117,7 +117,7 @@ func (cmd *Login) Run(p *cli.Program) error {
 }
 
 // Logout is the command that forgets a login.
-type Logout struct{ target }
+type Logout struct{ loginTarget }
 
 // Help says what the command does not do.
 func (*Logout) Help() string {

@@ -28,7 +28,7 @@ func TestLoginIsForServersWithoutOtherCredentials(t *testing.T) {
 		"hosted": "", "command": "only a server at a URL", "scoped": "only a server at a URL", "token": "has credentials in the file",
 		"off": "says that it has no login", "hostde": `did you mean "hosted"`,
 	} {
-		srv, _, err := (&target{Server: name, Config: file}).find(p)
+		srv, _, err := (&loginTarget{Server: name, Config: file}).find(p)
 		if want != "" {
 			require.ErrorContains(t, err, want)
 			continue
@@ -37,11 +37,11 @@ func TestLoginIsForServersWithoutOtherCredentials(t *testing.T) {
 		require.Equal(t, "https://a.example/mcp", srv.URL)
 		require.NotNil(t, srv.Auth)
 	}
-	loaded, err := inputs.Load(file, inputs.Flags{}, p)
+	loaded, err := inputs.NewLoader(inputs.Flags{}, p).First(file)
 	require.NoError(t, err)
 	off, err := serverIn(loaded, "off")
 	require.NoError(t, err)
 	require.Nil(t, off.Auth, "nobody is told to log in")
-	_, _, err = (&target{Server: "hosted"}).find(p)
+	_, _, err = (&loginTarget{Server: "hosted"}).find(p)
 	require.ErrorContains(t, err, "is no URL")
 }

@@ -2,10 +2,8 @@ package commands
 
 import (
 	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -101,17 +99,24 @@ func (l *ToolList) choose(name string) (described bool, err error) {
 
 func (l *ToolList) json(out io.Writer) error { return json.NewEncoder(out).Encode(l) }
 
-// table writes a line for each tool. It makes the texts of servers safe for a terminal.
-func (l *ToolList) table(out io.Writer) error {
+// unprefixed gives the tools of the only server the names that the server gives them.
+func (l *ToolList) unprefixed() {
+	for i := range l.Tools {
+		l.Tools[i].Name = l.Tools[i].Tool
+	}
+}
+
+// table writes a row for each tool. It makes the texts of servers safe for a terminal.
+func (l *ToolList) table(out io.Writer, s cli.Screen) error {
 	if len(l.Tools) == 0 {
 		return nil
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NAME\tSERVER\tTOOL\tABOUT")
+	rows := [][]string{headings(s, "NAME", "ABOUT")}
 	for _, tool := range l.Tools {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", tool.Name, tool.Server, cli.Printable(tool.Tool), tool.about())
+		rows = append(rows, []string{cli.Printable(tool.Name), tool.about()})
 	}
-	return w.Flush()
+	_, err := io.WriteString(out, s.Table(rows))
+	return err
 }
 
 // about returns the title, or the first line of the description if there is no title.
@@ -124,7 +129,11 @@ func (e *toolEntry) about() string {
 		text = cli.Printable(line)
 	}
 	if runes := []rune(text); len(runes) > maxAbout {
-		text = string(runes[:maxAbout-1]) + "…"
+		text = string(runes[:maxAbout-1])
+		if word := strings.LastIndexByte(text, ' '); word > len(text)/2 {
+			text = text[:word]
+		}
+		text += "…"
 	}
 	return text
 }

@@ -28,10 +28,10 @@ func TestTableOfTools(t *testing.T) {
 	require.Equal(t, cli.ExitOK, run([]string{"tools", "--config", config}, nil, &out, &log), log.String())
 	require.Empty(t, log.String())
 	require.Equal(t, []string{
-		"NAME SERVER TOOL ABOUT",
-		toolset.SafeName("one", "bad.name") + " one bad.name ]0;title one 31m two three",
-		"one__long one long " + strings.Repeat("x", maxAbout-1) + "…",
-		"one__plain one plain Title of plain",
+		"NAME ABOUT",
+		toolset.SafeName("one", "bad.name") + " ]0;title one 31m two three",
+		"one__long " + strings.Repeat("x", maxAbout-1) + "…",
+		"one__plain Title of plain",
 	}, squeezed(out.String()))
 }
 
@@ -52,7 +52,7 @@ func TestServerThatCannotBeListedFailsTheCommandButHidesNoOtherServer(t *testing
 		require.Equal(t, cli.ExitFailed, run([]string{"tools", "--config", config, "--log-level", "error", flag}, nil, &out, &log))
 		require.Less(t, time.Since(began), 20*time.Second, "before the timeout")
 		require.Contains(t, log.String(), "mcpactor: bad: unavailable: ")
-		require.Regexp(t, `mcpactor: down: unavailable: .*connection refused; check that it runs, and url\n`, log.String())
+		require.Regexp(t, `mcpactor: down: unavailable: .*connection refused; check that it runs, and its URL\n`, log.String())
 		require.Contains(t, out.String(), "one__a")
 	}
 }

@@ -1,27 +1,27 @@
 package commands
 
 import (
+	"cmp"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
-	"golang.org/x/term"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 )
 
 // waiting says on a terminal what the program waits for, as soon as that takes a second, until done is called.
 func waiting(p *cli.Program, what func() string) (done func()) {
-	out, ok := p.Err.(*os.File)
-	if !ok || !term.IsTerminal(int(out.Fd())) {
+	s := cli.ScreenOf(p.Err)
+	if !s.Signs {
 		return func() {}
 	}
-	return sayWaiting(out, what)
+	return sayWaiting(p.Err, cmp.Or(s.Width, 80), what)
 }
 
-// sayWaiting writes a line again each second, and removes it in the end.
-func sayWaiting(out io.Writer, what func() string) (done func()) {
+// sayWaiting writes a line again each second, and removes it in the end. What does not fit into the width is cut.
+func sayWaiting(out io.Writer, width int, what func() string) (done func()) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -30,7 +30,8 @@ func sayWaiting(out io.Writer, what func() string) (done func()) {
 		for {
 			select {
 			case <-tick.C:
-				fmt.Fprintf(out, "\r\x1b[K%s (%d s)", what(), int(time.Since(began).Seconds()))
+				took := fmt.Sprintf(" (%d s)", int(time.Since(began).Seconds()))
+				fmt.Fprint(out, "\r\x1b[K", ansi.Truncate(what(), width-len(took)-1, "…"), took)
 			case <-over:
 				fmt.Fprint(out, "\r\x1b[K")
 				return

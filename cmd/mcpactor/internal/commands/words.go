@@ -14,25 +14,25 @@ import (
 
 // words writes tools in words: what they do, what is known of their effects, their arguments and their result. It makes the
 // texts of servers safe for a terminal.
-func words(out io.Writer, tools []toolEntry) error {
+func words(out io.Writer, s cli.Screen, tools []toolEntry) error {
 	var text strings.Builder
 	for i, tool := range tools {
 		if i > 0 {
 			text.WriteString("\n")
 		}
-		fmt.Fprintf(&text, "%s\n", strings.TrimSpace(tool.Name+"  "+cli.Printable(tool.Title)))
+		fmt.Fprintf(&text, "%s\n", strings.TrimSpace(s.Paint(heading, cli.Printable(tool.Name))+"  "+cli.Printable(tool.Title)))
 		for line := range strings.Lines(tool.Description) {
 			fmt.Fprintf(&text, "%s\n", strings.TrimRight("  "+cli.Printable(line), " "))
 		}
 		if effects := tool.effects(); effects != "" {
-			fmt.Fprintf(&text, "  It says: %s.\n", effects)
+			fmt.Fprintf(&text, "  According to its server: %s.\n", effects)
 		}
 		describeFields(&text, "Arguments", tool.InputSchema)
 		if tool.OutputSchema != nil {
 			describeFields(&text, "Result", tool.OutputSchema)
 		}
 	}
-	_, err := io.WriteString(out, text.String())
+	_, err := io.WriteString(out, s.Wrap(text.String(), 2))
 	return err
 }
 

@@ -37,7 +37,7 @@ func TestAToolIsDescribedInWords(t *testing.T) {
 	require.Equal(t, `one__search  Search
   Finds things.
   Fast [31mred
-  It says: it only adds; to repeat a call changes nothing more.
+  According to its server: it only adds; to repeat a call changes nothing more.
   Arguments:
     text: text, required. what to find
     deep: true or false or number
@@ -62,14 +62,14 @@ func TestAToolIsDescribedInWords(t *testing.T) {
 
 func TestSchemaThatNobodyCanReadIsShownAsItIs(t *testing.T) {
 	var out strings.Builder
-	require.NoError(t, words(&out, []toolEntry{{Name: "a", InputSchema: map[string]any{"properties": "no\x1b"}}, {Name: "b", InputSchema: true}}))
+	require.NoError(t, words(&out, cli.Screen{}, []toolEntry{{Name: "a", InputSchema: map[string]any{"properties": "no\x1b"}}, {Name: "b", InputSchema: true}}))
 	require.Equal(t, "a\n  Arguments: {\"properties\":\"no\\u001b\"}\n\nb\n  Arguments: true\n", out.String())
 }
 
 func TestAlternativesThatAreNullAreLeftOut(t *testing.T) {
 	var out strings.Builder
 	schema := map[string]any{"properties": map[string]any{"x": map[string]any{"anyOf": []any{nil, map[string]any{"type": "string"}}}}}
-	require.NoError(t, words(&out, []toolEntry{{Name: "a", InputSchema: schema}}))
+	require.NoError(t, words(&out, cli.Screen{}, []toolEntry{{Name: "a", InputSchema: schema}}))
 	require.Equal(t, "a\n  Arguments:\n    x: text\n", out.String())
 }
 
@@ -77,10 +77,10 @@ func TestAlternativesThatAreNullAreLeftOut(t *testing.T) {
 func TestWhatTakesLongIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		sayWaiting(&out, func() string { return "waiting for a" })()
+		sayWaiting(&out, 80, func() string { return "waiting for a" })()
 		require.Equal(t, "\r\x1b[K", out.String())
 		out.Reset()
-		done := sayWaiting(&out, func() string { return "waiting for a" })
+		done := sayWaiting(&out, 80, func() string { return "waiting for a" })
 		time.Sleep(2500 * time.Millisecond)
 		done()
 		require.Equal(t, "\r\x1b[Kwaiting for a (1 s)\r\x1b[Kwaiting for a (2 s)\r\x1b[K", out.String())

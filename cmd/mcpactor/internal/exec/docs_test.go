@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// documentation returns the section "The batch runner" of the README or of a page of docs.
+// documentation returns the section "The program mcpactor" of the README or of a page of docs.
 func documentation(t *testing.T) string {
 	pages, err := filepath.Glob("../../../../docs/*.md")
 	require.NoError(t, err)
-	heading := regexp.MustCompile(`(?m)^(#+) The batch runner$`)
+	heading := regexp.MustCompile(`(?m)^(#+) The program mcpactor$`)
 	for _, page := range append(pages, "../../../../README.md") {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
@@ -24,7 +24,7 @@ func documentation(t *testing.T) string {
 			return section
 		}
 	}
-	require.Fail(t, "no page has the heading The batch runner")
+	require.Fail(t, "no page has the heading The program mcpactor")
 	return ""
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/inputs"
+	"github.com/mcpactor/mcpactor/config"
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // Exec is the batch runner.
@@ -28,20 +30,19 @@ func (cmd *Exec) Run(p *cli.Program) error {
 	if cmd.Parallel < 1 {
 		return cli.Usagef("--parallel: %d is less than 1", cmd.Parallel)
 	}
-	hangups, ignore := hangups()
+	hangups, ignore := inputs.Hangups()
 	defer ignore() // only at the end: the default action of SIGHUP ends the process
 	loader := inputs.NewLoader(cmd.Inputs, p)
-	file, err := loader.First(cmd.Config)
+	reloader, err := inputs.NewReloader(loader, cmd.Config)
 	if err != nil {
 		return err
 	}
-	loader.AskNoMore() // in a reload
-	i, err := inputs.Start(cmd.Config, file, p.Err, cmd.LogLevel)
+	i, err := inputs.Start(cmd.Config, reloader.File, p.Err, cmd.LogLevel)
 	if err != nil {
 		return err
 	}
 	if cmd.Listen != "" {
-		web, err := cli.Serve(cmd.Listen, i.Running, i.Running, false, nil)
+		web, err := cli.Serve(cmd.Listen, cli.Site{Shown: i.Running, Supervisor: i.Running, Log: i.Supervisor.Logger})
 		if err != nil {
 			return errors.Join(err, i.Stop(cmd.StopTimeout))
 		}
@@ -64,7 +65,14 @@ func (cmd *Exec) Run(p *cli.Program) error {
 		unsubscribe := i.Running.Subscribe(r.events.publish)
 		defer unsubscribe()
 	}
-	endReload := (&reloader{Instance: i, loader: loader, toolsets: r.toolsets}).start(hangups)
+	reloader.Log = &i.Supervisor.Logger
+	endReload := reloader.Run(hangups, false, func(ctx context.Context, file *config.File) (*messages.Closed, error) {
+		closed, err := i.Running.Reload(ctx, file.Supervisor.Servers)
+		if err == nil {
+			r.toolsets.replace(file.Tools)
+		}
+		return closed, err
+	})
 	var stopErr error
 	r.close = func() {
 		endReload()

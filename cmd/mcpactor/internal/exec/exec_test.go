@@ -23,7 +23,7 @@ func TestInvalidUsageExitsWithTwo(t *testing.T) {
 		"--parallel: 0 is less than 1":                  {"exec", "--config", empty, "--parallel", "0"},
 		"--timeout: 0s is not greater than 0":           {"tools", "--config", empty, "--timeout", "0s"},
 		"--scope: has a control character":              {"tools", "--config", empty, "--scope", "a\n"},
-		"--listen: listen tcp":                          {"exec", "--config", servertest.File(t, `{"mcpServers": {"a": {"url": "http://a.invalid"}}}`), "--listen", "127.0.0.1:none"},
+		"the port must be a number":                     {"exec", "--config", servertest.File(t, `{"mcpServers": {"a": {"url": "http://a.invalid"}}}`), "--listen", "127.0.0.1:none"},
 		`--log-level must be one of "debug","info"`:     {"exec", "--config", empty, "--log-level", "loud"},
 	} {
 		var stdout, stderr bytes.Buffer

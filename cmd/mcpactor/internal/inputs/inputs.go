@@ -88,9 +88,6 @@ func (l *Loader) First(path string) (*config.File, error) {
 	return file, nil
 }
 
-// AskNoMore makes later loads ask nothing.
-func (l *Loader) AskNoMore() { l.terminal = nil }
-
 // value returns the value of an input.
 func (l *Loader) value(in config.Input) (string, bool) {
 	l.asked = append(l.asked, in.ID)
@@ -171,15 +168,4 @@ func (l *Loader) restoreIfInterrupted() (stop func()) {
 		signal.Stop(signals)
 		close(signals)
 	}
-}
-
-// Load loads a configuration file once. It asks for inputs on a terminal, and says which servers are left out.
-func Load(path string, given Flags, p *cli.Program) (*config.File, error) {
-	file, err := NewLoader(given, p).First(path)
-	if err == nil {
-		for _, text := range LeftOut(file, "") {
-			p.Errorf("%s", text)
-		}
-	}
-	return file, err
 }

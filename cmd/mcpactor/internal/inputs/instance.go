@@ -20,15 +20,14 @@ import (
 type Instance struct {
 	*config.File
 	Running *supervisor.Supervisor
-	Path    string // of the file
 
 	store *resume.File // nil if the file names none
 }
 
-// Start starts a supervisor. The caller stops it.
+// Start starts a supervisor. path is that of the file, or empty if the configuration comes from none. The caller stops it.
 func Start(path string, file *config.File, log io.Writer, level string) (*Instance, error) {
 	file.Supervisor.Logger = cli.NewLogger(log, level)
-	i := &Instance{File: file, Path: path}
+	i := &Instance{File: file}
 	LogWarnings(&i.Supervisor.Logger, file)
 	cfg := file.Supervisor
 	if file.Store != "" {
@@ -40,6 +39,9 @@ func Start(path string, file *config.File, log io.Writer, level string) (*Instan
 	}
 	var err error
 	if i.Running, err = supervisor.Start(actor.NewActorSystem(supervisor.WithSystemLogger(cfg.Logger)), cfg); err != nil {
+		if path == "" {
+			return nil, cli.Usagef("%s", OneLine(err))
+		}
 		return nil, configError(errors.Join(fmt.Errorf("%s: %w", path, err), i.closeStore()))
 	}
 	return i, nil

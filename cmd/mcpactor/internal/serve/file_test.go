@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -31,17 +32,30 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// startsVar names the file to which each of these servers appends a line when it starts.
+const startsVar = "MCPACTOR_SERVE_TEST_STARTS"
+
+// appendLine appends a line to a file.
+func appendLine(path, line string) error {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	_, err = fmt.Fprintln(file, line)
+	return err
+}
+
 func runServer(record string) {
+	if starts := os.Getenv(startsVar); starts != "" {
+		if err := appendLine(starts, strconv.Itoa(os.Getpid())); err != nil {
+			panic(err)
+		}
+	}
 	s := mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, nil)
 	for _, name := range []string{"read", "write", "drop"} {
-		mcp.AddTool(s, &mcp.Tool{Name: name}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			file, err := os.OpenFile(record, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-			if err != nil {
-				return nil, nil, err
-			}
-			defer file.Close()
-			_, err = fmt.Fprintln(file, name)
-			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: name}}}, nil, err
+		mcp.AddTool(s, &mcp.Tool{Name: name, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: name == "read"}}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: name}}}, nil, appendLine(record, name)
 		})
 	}
 	s.Run(context.Background(), &mcp.StdioTransport{})
@@ -125,6 +139,38 @@ func TestFileSaysWhatClientsSee(t *testing.T) {
 	called, err := os.ReadFile(record)
 	require.NoError(t, err)
 	require.Equal(t, want, string(called))
+}
+
+// A tool has to pass the filters of its server, those of the command line, and those of the file for the client.
+func TestFlagsAndNameOfTheClientSayWhatItSees(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	folder := t.TempDir()
+	file := filepath.Join(folder, "mcp.json")
+	entry := fmt.Sprintf(`{"command": %q, "env": {%q: %q, "GORACE": "atexit_sleep_ms=0"}, "deny": ["read_secret"]}`, self, recordVar, filepath.Join(folder, "called"))
+	for _, test := range []struct {
+		clients string
+		flags   []string
+		want    []string
+	}{
+		{`{"other": {"deny": ["*"]}}`, nil, []string{"a__read", "a__write", "a__drop", "b__read", "b__write", "b__drop"}},
+		{`{"test*": {"deny": ["a/w*", "drop"]}}`, nil, []string{"a__read", "b__read", "b__write"}},
+		{`{"*": {"readOnly": true}}`, []string{"--deny", "b/*"}, []string{"a__read"}},
+		{`{}`, []string{"--read-only"}, []string{"a__read", "b__read"}},
+		{`{"tester": {"deny": ["a/read"]}}`, []string{"--allow", "a/read,a/write", "--allow", "b/drop", "--deny", "drop"}, []string{"a__write"}},
+	} {
+		require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `{"mcpServers": {"a": %s, "b": %s}, "clients": %s}`, entry, entry, test.clients), 0o600))
+		session := served(t, append(test.flags, "--config", file)...)
+		require.ElementsMatch(t, test.want, toolsOf(t, session), test.clients)
+	}
+
+	t.Setenv(recordVar, filepath.Join(folder, "called"))
+	session := served(t, "--deny", "*/w*", "--", self)
+	require.Equal(t, []string{"drop", "read"}, toolsOf(t, session))
+	for _, hidden := range []string{"write", "write_unlisted"} {
+		_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: hidden})
+		require.ErrorContains(t, err, "unknown tool")
+	}
 }
 
 // A server whose entry has an error hides no other, and the client is told.

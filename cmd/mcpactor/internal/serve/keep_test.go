@@ -32,11 +32,15 @@ func TestFoldersOfWhatIsKeptArePrivate(t *testing.T) {
 			}
 			var plan plan
 			var said bytes.Buffer
-			end, err := (&Serve{Listen: "127.0.0.1:4321"}).keep(&cli.Program{Err: &said}, &plan)
+			end, err := (&Serve{listenFlags: listenFlags{Listen: "127.0.0.1:4321"}}).keep(&cli.Program{Err: &said}, &plan)
 			require.NoError(t, err)
 			defer end()
 			require.Empty(t, said.String())
 			require.NotNil(t, plan.gateway.Clients)
+			key, err := os.Stat(filepath.Join(cache, "mcpactor", "key"))
+			require.NoError(t, err)
+			require.Equal(t, fs.FileMode(0o600), key.Mode().Perm())
+			require.Len(t, plan.gateway.Key, keySize)
 			require.NoError(t, plan.gateway.Lists.Save(t.Context(), recordkey.List("s", "c"), &mcpbridge.Record{List: []byte("{}")}))
 			for _, folder := range folders {
 				info, err := os.Stat(folder)

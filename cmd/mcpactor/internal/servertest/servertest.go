@@ -14,12 +14,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/mcpactor/mcpactor/internal/leaktest"
 )
 
 // RunTests runs the tests of a package, and checks that no goroutine is left. It ends the program.
 func RunTests(m *testing.M) {
 	WithoutLogins()
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"))
+	goleak.VerifyTestMain(m, leaktest.Throttle...)
 }
 
 // WithoutLogins hides the logins of the user from the tests: one may be for a port that a test uses.

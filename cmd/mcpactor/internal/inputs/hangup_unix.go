@@ -1,6 +1,6 @@
 //go:build unix
 
-package exec
+package inputs
 
 import (
 	"os"
@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// hangups returns the channel of the SIGHUP signals that arrive until ignore is called. It
+// Hangups returns the channel of the SIGHUP signals that arrive until ignore is called. It
 // keeps one signal while another is handled: more of them would load the same file.
-func hangups() (signals <-chan os.Signal, ignore func()) {
+func Hangups() (signals <-chan os.Signal, ignore func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGHUP)
 	return c, func() { signal.Stop(c) }

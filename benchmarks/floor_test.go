@@ -22,9 +22,14 @@ type floor struct {
 
 var idOfCall = regexp.MustCompile(`"id":\d+`)
 
-func openFloor(r route) (client, error) {
+func openFloor(r route) (client, error) { return newFloor(r.server.URL, "") }
+
+// newFloor opens a session at a URL. An empty protocol version is the SDK's choice.
+func newFloor(url, version string) (client, error) {
 	record := &lastPost{inner: tuned.Transport}
-	inner, err := openBare(overHTTP(r.name, r.server.URL, &http.Client{Transport: record}))
+	r := route{open: dialsHTTP(url, &http.Client{Transport: record}, false, version)}
+	r.server.URL = url
+	inner, err := openBare(r)
 	if err != nil {
 		return nil, err
 	}

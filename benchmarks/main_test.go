@@ -14,6 +14,8 @@ import (
 const (
 	serveHTTP  = "serve-http"
 	serveStdio = "serve-stdio" // followed by the content of results, and the name of a file
+	// serveOldStdio is the same without protocol 2026-07-28.
+	serveOldStdio = "serve-old-stdio"
 )
 
 // serverStdin ends the HTTP server when it is closed, which happens with this process.
@@ -26,8 +28,11 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == serveHTTP {
 		exitOn(runHTTP(os.Stdin, os.Stdout))
 	}
-	if len(os.Args) > 3 && os.Args[1] == serveStdio {
-		exitOn(runStdio(os.Args[2], os.Args[3]))
+	if len(os.Args) > 3 && (os.Args[1] == serveStdio || os.Args[1] == serveOldStdio) {
+		exitOn(runStdio(os.Args[1] == serveOldStdio, os.Args[2], os.Args[3]))
+	}
+	if pass := proxies[os.Args[min(1, len(os.Args)-1)]]; pass != nil {
+		exitOn(runProxy(pass, os.Args[2:]))
 	}
 	if err := startHTTP(); err != nil {
 		exitOn(err)

@@ -79,13 +79,13 @@ func BenchmarkServe(b *testing.B) {
 			{"mcpactor", through(append([]string{mcpactor, "serve", "--no-cache", "--"}, server...))},
 			{"mcpactor-http", listening(func(port string) []string {
 				return append([]string{mcpactor, "serve", "--no-cache", "--listen", "127.0.0.1:" + port, "--"}, server...)
-			})},
+			}, openHTTP)},
 			{"supergateway-http", listening(func(port string) []string {
 				return []string{
 					"node", "node/node_modules/supergateway/dist/index.js", "--stdio", self + ` serve-stdio "" ""`, "--port", port,
 					"--outputTransport", "streamableHttp", "--stateful", "--logLevel", "none",
 				}
-			})},
+			}, openHTTP)},
 		}
 		b.Run(fmt.Sprintf("server=stdio/callers=%d", callers), func(b *testing.B) {
 			compare(b, route{}, all, func(b *testing.B, c client) { measureCalls(b, callers, c) })
@@ -101,14 +101,19 @@ type listener struct {
 
 func (l listener) close() { l.client.close(); l.end() }
 
+// openHTTP opens sessions of the SDK at a URL.
+func openHTTP(url string) (client, error) {
+	return openBare(route{open: dialsHTTP(url, tuned, false, protocolWithSessions)})
+}
+
 // listening starts a gateway that listens, and connects to it.
-func listening(command func(port string) []string) func(route) (client, error) {
+func listening(command func(port string) []string, open func(url string) (client, error)) func(route) (client, error) {
 	return func(route) (client, error) {
 		url, end, err := startListening(command)
 		if err != nil {
 			return nil, err
 		}
-		c, err := openBare(route{open: dialsHTTP(url, tuned, false, protocolWithSessions)})
+		c, err := open(url)
 		return listener{c, end}, err
 	}
 }

@@ -76,8 +76,8 @@ func toolOf(content string) mcp.ToolHandlerFor[echoArgs, any] {
 // exitPoll is how often a stdio server looks for the file that makes it exit.
 const exitPoll = 20 * time.Millisecond
 
-// runStdio serves over the standard streams. The process exits as soon as a file exists.
-func runStdio(content, exitFile string) error {
+// runStdio serves over the standard streams, without protocol 2026-07-28 if it is old. The process exits as soon as a file exists.
+func runStdio(old bool, content, exitFile string) error {
 	if exitFile != "" {
 		go func() {
 			for {
@@ -89,7 +89,11 @@ func runStdio(content, exitFile string) error {
 		}()
 		time.Sleep(exitPoll / 2) // the file may exist already
 	}
-	return newServer(toolOf(content)).Run(context.Background(), &mcp.StdioTransport{})
+	server := newServer(toolOf(content))
+	if old {
+		server.AddReceivingMiddleware(onlyOld)
+	}
+	return server.Run(context.Background(), &mcp.StdioTransport{})
 }
 
 // The paths of the HTTP server. The first two have a path below for each of the large contents.

@@ -21,6 +21,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpactor/mcpactor/internal/dial"
+	"github.com/mcpactor/mcpactor/internal/leaktest"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -41,13 +42,16 @@ func TestMain(m *testing.M) {
 	if value := os.Getenv(askerVar); value != "" {
 		runAsker(value)
 	}
+	if value := os.Getenv(roundsVar); value != "" {
+		runRounds(value)
+	}
 	if os.Getenv(oddVar) != "" {
 		runOdd()
 	}
 	if os.Getenv(describeVar) != "" {
 		runDescribing()
 	}
-	goleak.VerifyTestMain(m, throttle)
+	goleak.VerifyTestMain(m, leaktest.Throttle...)
 }
 
 // harness is a supervisor under test, with records of what happens around it.

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/internal/leaktest"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -109,9 +110,6 @@ func (h *harness) strayMessages() (errs []error) {
 	return errs
 }
 
-// throttle ignores a goroutine of Proto.Actor that runs for a second after a dead letter.
-var throttle = goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1")
-
 // idleWorker ignores a goroutine that waits for an actor to run. It ends soon, and TestMain
 // finds one that does not.
 var idleWorker = goleak.IgnoreTopFunction("github.com/mcpactor/mcpactor/internal/dispatch.(*Dispatcher).serve")
@@ -137,7 +135,7 @@ func (s resources) leaks(patience time.Duration) error {
 			break
 		}
 	}
-	errs := []error{goleak.Find(s.goroutines, throttle, idleWorker)}
+	errs := []error{goleak.Find(append(leaktest.Throttle, s.goroutines, idleWorker)...)}
 	if len(files) > 0 {
 		errs = append(errs, fmt.Errorf("files are open: %v", files))
 	}

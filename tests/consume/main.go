@@ -1,5 +1,5 @@
 // Command consume builds and runs programs that require the modules of this repository by
-// version, without replace, as their users do, and installs mcpactor as the README says. Run it from the root of the repository:
+// version, without replace, as their users do, and installs mcpactor as docs/install.md says. Run it from the root of the repository:
 //
 //	go run ./tests/consume
 //
@@ -50,7 +50,8 @@ func run() error {
 	c := &consumer{dir: dir, files: files, env: append(os.Environ(),
 		"GOWORK=off", "GOFLAGS=-mod=mod -modcacherw -trimpath", "GOMODCACHE="+filepath.Join(dir, "cache"), "GONOSUMDB="+root,
 		"GOPROXY="+files+","+proxy,
-		"GOSUMDB=off", // the programs begin with the go.sum of module cluster
+		"CGO_ENABLED=0", // the packages are built so, too: what others require is compiled once
+		"GOSUMDB=off",   // the programs begin with the go.sum of module cluster
 	)}
 	return c.check()
 }
@@ -96,7 +97,7 @@ func (c *consumer) check() error {
 	if err != nil {
 		return err
 	}
-	_, err = typecheck.Module(dir, append(c.env, "CGO_ENABLED=0")) // compiling the root once more takes half a minute
+	_, err = typecheck.Module(dir, c.env) // compiling the root once more takes half a minute
 	if err == nil || !strings.Contains(err.Error(), "undefined: clusterapi.Revision1") {
 		return fmt.Errorf("the compiler does not notice that only one of the modules was upgraded: %w", err)
 	}
@@ -159,15 +160,15 @@ func (c *consumer) publish(folder, module, version string, change *strings.Repla
 	return nil
 }
 
-// install runs the line of the README that installs mcpactor, with a version as the latest.
+// install runs the line of the documents that installs mcpactor, with a version as the latest.
 func (c *consumer) install(version string) error {
-	readme, err := os.ReadFile("README.md")
+	page, err := os.ReadFile("docs/install.md")
 	if err != nil {
 		return err
 	}
-	line := regexp.MustCompile(`(?m)^go install .*`).Find(readme)
+	line := regexp.MustCompile(`(?m)^go install .*`).Find(page)
 	if line == nil {
-		return errors.New("the README does not say how to install mcpactor")
+		return errors.New("docs/install.md does not say how to install mcpactor with Go")
 	}
 	list := filepath.Join(c.dir, "proxy", filepath.FromSlash(root), "@v", "list")
 	if err := os.WriteFile(list, []byte(version+"\n"), 0o644); err != nil {
@@ -183,7 +184,7 @@ func (c *consumer) install(version string) error {
 	if out, err := exec.Command(filepath.Join(bin, "mcpactor"), "serve", "--help").CombinedOutput(); err != nil {
 		return fmt.Errorf("what %s has installed does not run: %w\n%s", line, err, out)
 	}
-	log.Printf("mcpactor is installed as the README says")
+	log.Printf("mcpactor is installed as docs/install.md says")
 	return nil
 }
 

@@ -9,5 +9,8 @@
 //	tests/real/install
 //	go test -tags real ./tests/real
 //
-// Those with Claude Code also have the build tag claude, and need the npm registry: make claude runs them.
+// Clients and servers of protocol 2026-07-28, in all combinations with earlier ones, are in tests/eras.
+//
+// Those with Claude Code, and those of mcpactor adopt, which also run Gemini CLI and opencode, have the build tag claude, and need the
+// npm registry: make claude runs them.
 package real

@@ -21,6 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/mcpactor/mcpactor/internal/leaktest"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -133,7 +134,7 @@ func (h *harness) stopAndVerify() {
 	}
 	errs = append(errs, h.killLeftProcesses(), h.missingReplies())
 	reap()
-	errs = append(errs, os.RemoveAll(h.dir), h.leftFiles(), goleak.Find(h.goroutines, throttle))
+	errs = append(errs, os.RemoveAll(h.dir), h.leftFiles(), goleak.Find(append(leaktest.Throttle, h.goroutines)...))
 	if err := errors.Join(errs...); err != nil {
 		h.t.Error(err)
 	}

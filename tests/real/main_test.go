@@ -9,10 +9,9 @@ import (
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
-)
 
-// throttle ignores a goroutine of Proto.Actor that runs for a second after a dead letter.
-var throttle = goleak.IgnoreTopFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1")
+	"github.com/mcpactor/mcpactor/internal/leaktest"
+)
 
 // TestMain makes this process the reaper of its descendants, so that a process whose parent
 // has ended stays visible as a child.
@@ -24,8 +23,8 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "cannot watch the processes:", err)
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m, throttle, goleak.Cleanup(func(code int) {
+	goleak.VerifyTestMain(m, append(leaktest.Throttle, goleak.Cleanup(func(code int) {
 		os.RemoveAll(programs)
 		os.Exit(code)
-	}))
+	}))...)
 }

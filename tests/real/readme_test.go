@@ -55,7 +55,7 @@ func (n *newcomer) tries(line, folder string) (said string, status int) {
 }
 
 // What the README says to try works as it stands. npx finds the server in this folder. The host of the login does not exist. Others run
-// the rest: tests/consume installs the program, and TestClaudeCodeDoesWhatTheReadmeSays has the lines of Claude Code.
+// the rest: TestClaudeCodeDoesWhatTheReadmeSays has the lines of Claude Code.
 func TestLinesOfTheReadmeWork(t *testing.T) {
 	h := newHarness(t)
 	n := newNewcomer(h)

@@ -84,7 +84,9 @@ func TestRestartOfServeEndsNoClient(t *testing.T) {
 					return strings.HasSuffix(string(written), "fourth\n")
 				})
 				h.restartServe(away)
-				require.Contains(t, <-told, "The request may have run")
+				if said := <-told; kind != "typescript 2" { // with protocol 2026-07-28 the response is lost: nobody can ask for it again
+					require.Contains(t, said, "The request may have run")
+				}
 				write("fifth")
 				written, err := os.ReadFile(file)
 				require.NoError(t, err)

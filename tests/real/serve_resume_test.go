@@ -32,8 +32,8 @@ func TestResponseThatIsCutReachesTheClient(t *testing.T) {
 		"in the first moment": after(50 * time.Millisecond), "while the call runs": after(700 * time.Millisecond), "within the answer": faults.CutAnswer(60),
 	} {
 		for kind, connect := range otherClients {
-			if kind == inspector {
-				continue // it is another client for each call
+			if kind == inspector || kind == "go-sdk" || kind == "typescript 2" {
+				continue // another client for each call; and protocol 2026-07-28, whose streams cannot be resumed
 			}
 			t.Run(name+"/"+kind, func(t *testing.T) {
 				needsClient(t, kind)

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/mcpactor/mcpactor/cluster"
+	"github.com/mcpactor/mcpactor/internal/leaktest"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/tests/cluster/history"
 )
@@ -131,11 +132,10 @@ func leaks(ignored []goleak.Option) string {
 
 // leftByTheEngine are goroutines of Proto.Actor that end by themselves later, and that nobody can end
 // before: timers of throttles.
-var leftByTheEngine = []goleak.Option{
-	goleak.IgnoreAnyFunction("github.com/asynkron/protoactor-go/actor.NewDeadLetter.NewThrottle.func4.1"),
+var leftByTheEngine = append(leaktest.Throttle,
 	goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
 	goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-}
+)
 
 // read reads commands. When the test has ended, the process ends.
 func read(in *json.Decoder, commands chan<- Command) {

@@ -9,9 +9,11 @@ RACE ?=
 SHORT ?=
 SIMULATE ?= 5m
 SUITE ?=
+ALL ?=
 CUTS ?= 5
 CALLS ?= 5000
 BENCH ?= .
+ROWS ?=
 
 # All modules of the repository, the root first. CONTRIBUTING.md says what is one.
 MODULES := . $(patsubst %/,%,$(dir $(shell git ls-files '*/go.mod')))
@@ -48,8 +50,13 @@ tidy: ## check go.mod and go.sum of all modules
 	$(call each,$(MODULES),go mod tidy -diff)
 
 .PHONY: consume
-consume: ## build programs that require the modules by version, and install mcpactor as the README says
+consume: ## build programs that require the modules by version, and install mcpactor as docs/install.md says
 	go run ./tests/consume
+
+.PHONY: dist
+dist: ## make the files of a release into the folder dist, from the last commit: archives, packages, an image
+	rm -rf dist
+	source=$$(mktemp -d) && trap 'rm -rf "$$source"' EXIT && git clone --quiet --shared . "$$source" && go -C "$$source/packaging" run . "$(CURDIR)/dist"
 
 .PHONY: soak
 soak: ## run the long soak, of 1,000,000 calls, and one of 100,000 with the race detector
@@ -74,8 +81,8 @@ vet: ## vet all modules, and those that programs require for macOS and Windows, 
 	go vet -tags real,claude ./tests/real
 	go -C cluster vet -tags real .
 	go vet -tags mutations ./actors/registry
-	go vet -tags containers ./tests/containers
-	go vet -tags conformance ./tests/conformance/...
+	go vet -tags containers,packages ./tests/containers ./tests/packages
+	go vet -tags conformance,eras ./tests/conformance/... ./tests/eras
 	for system in darwin windows; do GOOS=$$system $(MAKE) --no-print-directory vet-system MODULES='. cluster resume/redis' || exit 1; done
 
 .PHONY: vet-system
@@ -84,7 +91,7 @@ vet-system: # all modules with their tests, for the system GOOS
 
 .PHONY: lint
 lint: ## run the linters on all modules, and check the format (gofumpt, gci)
-	$(call each,$(MODULES),$(GOLANGCI) run --build-tags real$(comma)claude$(comma)conformance$(comma)mutations$(comma)containers ./...)
+	$(call each,$(MODULES),$(GOLANGCI) run --build-tags real$(comma)claude$(comma)conformance$(comma)eras$(comma)mutations$(comma)containers$(comma)packages ./...)
 
 .PHONY: fmt
 fmt: ## format the code of all modules
@@ -134,10 +141,10 @@ real: ## run the tests with real servers, and clients behind mcpactor serve: nee
 	go -C cluster test $(RACE) -tags real -run 'ForTrying' .
 
 .PHONY: claude
-claude: ## run Claude Code with mcpactor serve, and the lines of the README for it: needs what make real needs, and the npm registry: six minutes
+claude: ## run Claude Code with mcpactor serve, the lines of the README for it, and clients on files that mcpactor adopt has changed: needs what make real needs, and the npm registry: eight minutes
 	tests/real/install
 	tests/real/claude/install
-	go test -timeout 20m -count=1 -tags real,claude -run '^TestClaudeCode' ./tests/real
+	go test -timeout 20m -count=1 -tags real,claude -run '^Test(ClaudeCode|Adopted)' ./tests/real
 
 .PHONY: containers
 containers: ## run the tests with servers in containers of podman and docker: needs Debian and root, and installs the rest
@@ -148,10 +155,21 @@ containers: ## run the tests with servers in containers of podman and docker: ne
 wine: ## run the tests of processes for Windows under Wine: needs Debian and root, and installs the rest
 	tests/wine/run
 
+.PHONY: packages
+packages: ## make the files of a release from the last commit twice, install, run and remove them: needs Debian, root, Node and npm, and installs the rest; ALL=-all makes them for all platforms
+	tests/packages/install
+	tests/wine/install >/dev/null
+	go test -count=1 -timeout 20m -tags packages ./tests/packages $(ALL)
+
 .PHONY: conformance
 conformance: ## run the official conformance suites, for clients, and for servers through mcpactor serve: needs npm, and installs the rest
 	tests/conformance/install
 	go test -count=1 -tags conformance ./tests/conformance
+
+.PHONY: eras
+eras: ## run old and new clients with old and new servers through mcpactor serve, in two minutes: needs Node and npm, and installs the SDKs; ROWS=new-client/old-server runs only rows whose names contain that
+	tests/eras/install
+	go test -count=1 -timeout 15m -parallel 3 -tags eras ./tests/eras -rows '$(ROWS)'
 
 .PHONY: browser
 browser: ## run the tests of the debug page in Chromium: needs npm, and installs what is missing

@@ -45,8 +45,9 @@
 //	keepAlive: the same, a duration such as "30s"
 //	customMethods, customNotifications: the same, lists
 //	limits: the same, an object with maxSessions, maxInFlight, maxWaiting, maxDials,
-//	    idleTimeout, connectTimeout, callTimeout, drainTimeout, closeTimeout and
-//	    handlerTimeout. Unknown fields are errors
+//	    idleTimeout, connectTimeout, callTimeout, drainTimeout, closeTimeout,
+//	    handlerTimeout, maxRepeats, and bounds: a list of mcpbridge.Bound, objects with tool, shared, perMinute, total and
+//	    inFlight. Unknown fields are errors
 //	cleanup: a command that ends containers, as mcpbridge.Cleanup, an object with command, args,
 //	    timeout and records. Unknown fields are errors
 //	setup: tool calls that run first on every new MCP session:
@@ -70,7 +71,7 @@
 // The object supervisor, beside the servers, has these fields of [supervisor.Config]:
 //
 //	maxSessions, maxSessionsPerTenant, maxInFlight, maxWaiting, maxWaitingTotal, maxDials,
-//	    maxStarts, idleTimeout, connectTimeout, callTimeout, drainTimeout, closeTimeout, handlerTimeout,
+//	    maxStarts, bounds, maxRepeats, idleTimeout, connectTimeout, callTimeout, drainTimeout, closeTimeout, handlerTimeout,
 //	    backoffBase, backoffMax, budget, budgetHalfLife, coolDown, failFast, leaveOpen, keepResults, maxKeptResult, dropResults
 //
 // Durations are strings such as "1m30s". A limit of -1, or "-1ns", is none. Three

@@ -18,7 +18,7 @@ import (
 func expressible(field reflect.StructField) bool {
 	return slices.Contains([]reflect.Type{
 		reflect.TypeFor[string](), reflect.TypeFor[bool](), reflect.TypeFor[int](), reflect.TypeFor[time.Duration](),
-		reflect.TypeFor[[]string](), reflect.TypeFor[map[string]string](), reflect.TypeFor[map[string]any](),
+		reflect.TypeFor[[]string](), reflect.TypeFor[map[string]string](), reflect.TypeFor[map[string]any](), reflect.TypeFor[[]mcpbridge.Bound](),
 	}, field.Type)
 }
 

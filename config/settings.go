@@ -12,7 +12,7 @@ func (f *File) settings(roots *bool, separator *string) map[string]any {
 	cfg := &f.Supervisor
 	return map[string]any{
 		"maxSessions": &cfg.MaxSessions, "maxInFlight": &cfg.MaxInFlight,
-		"maxWaiting": &cfg.MaxWaiting, "maxWaitingTotal": &cfg.MaxWaitingTotal, "maxDials": &cfg.MaxDials, "maxStarts": &cfg.MaxStarts,
+		"maxWaiting": &cfg.MaxWaiting, "maxWaitingTotal": &cfg.MaxWaitingTotal, "maxDials": &cfg.MaxDials, "bounds": &cfg.Bounds, "maxRepeats": &cfg.MaxRepeats, "maxStarts": &cfg.MaxStarts,
 		"maxSessionsPerTenant": &cfg.MaxSessionsPerTenant, "tenantSeparator": separator,
 		"idleTimeout": &cfg.IdleTimeout, "connectTimeout": &cfg.ConnectTimeout,
 		"callTimeout": &cfg.CallTimeout, "drainTimeout": &cfg.DrainTimeout, "closeTimeout": &cfg.CloseTimeout,

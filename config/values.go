@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
 // is reports whether a value is of a kind. If it is not, is adds an error.
@@ -84,6 +86,14 @@ func (r *reader) into(n *node, target any) {
 		*target = make([]string, len(n.items))
 		for i, item := range n.items {
 			r.into(item, &(*target)[i])
+		}
+	case *[]mcpbridge.Bound:
+		if !r.is(n, isList) {
+			return
+		}
+		*target = make([]mcpbridge.Bound, len(n.items))
+		for i, item := range n.items {
+			(*target)[i] = r.bound(item)
 		}
 	case *arguments:
 		if !r.is(n, isList) {

@@ -68,7 +68,7 @@ func TestFilesNeedEachOtherOneWay(t *testing.T) {
 // the lines above it: so imports point one way.
 var imports = []struct{ of, may string }{
 	// What several rooms share, and what needs nothing of them.
-	{"internal/caller internal/dispatch internal/door internal/freeport internal/guard internal/leaktest internal/limits internal/loopback internal/mismatch internal/nearest internal/schedule", ""},
+	{"internal/caller internal/dispatch internal/door internal/freeport internal/guard internal/leaktest internal/limits internal/loopback internal/mismatch internal/nearest internal/pattern internal/repeats internal/schedule", ""},
 	{"internal/exact internal/finder internal/rank internal/schemas internal/shown internal/toolsize internal/visible internal/wellformed", ""},
 	{"internal/oauthresource", "internal/loopback internal/visible"},
 	{"internal/relay", "internal/dispatch"},
@@ -85,7 +85,7 @@ var imports = []struct{ of, may string }{
 	{"internal/introduction", "messages internal/identity"},
 	{"mcpbridge/internal/challenge mcpbridge/internal/header", ""},
 	{"mcpbridge/internal/rpc", "internal/wellformed"},
-	{"mcpbridge", "messages internal/guard internal/identity internal/limits internal/loopback internal/oauthresource internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/rpc"},
+	{"mcpbridge", "internal/pattern messages internal/guard internal/identity internal/limits internal/loopback internal/oauthresource internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/rpc"},
 	{"internal/rounds", "mcpbridge messages"},
 	{"internal/listclass", "mcpbridge messages internal/guard internal/identity internal/introduction"},
 	{"internal/dial", "mcpbridge messages"},
@@ -116,8 +116,9 @@ var imports = []struct{ of, may string }{
 	{"actors", "mcpbridge messages internal/dial internal/relay"},
 	{"internal/protocol", "mcpbridge messages actors internal/callbook internal/caller internal/dial internal/listclass internal/relay"},
 	{"actors/internal/alarm actors/internal/callctx actors/internal/mailbox actors/internal/ring", ""},
+	{"actors/internal/bounds", "mcpbridge messages actors/internal/ring"},
 	{"actors/internal/mailbox/mailboxtest", "actors/internal/mailbox"},
-	{"actors/internal/contract", "actors mcpbridge messages internal/callbook internal/caller internal/dial internal/dispatch internal/guard internal/protocol internal/relay internal/rounds internal/tasks " +
+	{"actors/internal/contract", "actors/internal/bounds actors mcpbridge messages internal/callbook internal/caller internal/dial internal/dispatch internal/guard internal/protocol internal/relay internal/rounds internal/tasks " +
 		"actors/internal/callctx actors/internal/mailbox actors/internal/ring"},
 	{"actors/internal/admission", "mcpbridge messages actors/internal/alarm actors/internal/ring"},                                                    // it decides, and sends nothing
 	{"actors/internal/catalogue", "mcpbridge messages internal/listclass internal/recordkey internal/results internal/toolsize actors/internal/ring"}, // as well
@@ -128,7 +129,7 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/connections", "mcpbridge internal/dial"},
 	{"actors/internal/owed", "messages internal/dial internal/tasks actors/internal/contract"},
 	{"actors/internal/subscribers", "mcpbridge messages internal/relay actors/internal/contract"},
-	{"actors/internal/session", "actors mcpbridge messages internal/dial internal/operations internal/relay internal/rounds internal/tasks actors/internal/alarm actors/internal/callctx actors/internal/connections actors/internal/contract " +
+	{"actors/internal/session", "internal/callbook internal/repeats actors mcpbridge messages internal/dial internal/operations internal/relay internal/rounds internal/tasks actors/internal/alarm actors/internal/callctx actors/internal/connections actors/internal/contract " +
 		"actors/internal/mailbox actors/internal/owed actors/internal/questions actors/internal/subscribers"},
 	{"actors/internal/cleanup", "actors mcpbridge actors/internal/alarm actors/internal/contract actors/internal/mailbox"},
 	{"actors/internal/pace", "actors/internal/alarm"},
@@ -152,7 +153,7 @@ var imports = []struct{ of, may string }{
 		"actors/internal/jobs actors/internal/reports actors/internal/sessions actors/internal/table"},
 	{"actors/internal/closer", "mcpbridge messages internal/protocol internal/recordkey actors/internal/alarm actors/internal/closing actors/internal/contract actors/internal/jobs actors/internal/member " +
 		"actors/internal/sessions actors/internal/table"},
-	{"actors/internal/calls", "mcpbridge messages internal/protocol actors/internal/closer actors/internal/contract actors/internal/dialing actors/internal/lists actors/internal/member " +
+	{"actors/internal/calls", "actors/internal/bounds mcpbridge messages internal/protocol actors/internal/closer actors/internal/contract actors/internal/dialing actors/internal/lists actors/internal/member " +
 		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/sessions actors/internal/table"},
 	{"actors/registry", "actors mcpbridge messages internal/caller internal/dispatch internal/door internal/identity internal/listclass internal/protocol internal/relay " +
 		"actors/internal/admission actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
@@ -163,7 +164,7 @@ var imports = []struct{ of, may string }{
 	{"supervisor/telemetry", "actors mcpbridge messages supervisor internal/caller internal/dial internal/rounds internal/tasks internal/tracecontext"},
 	{"internal/clusterapi", "messages internal/callbook internal/caller internal/dial internal/dispatch internal/door internal/entry internal/freeport internal/guard internal/mismatch internal/operations internal/recordkey " +
 		"internal/protocol internal/relay internal/results internal/storelimit internal/tracecontext"}, // the module cluster has the rest
-	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/callbook internal/caller internal/exact internal/finder internal/guard internal/limits internal/nearest internal/rank internal/relay internal/schemas internal/shown internal/tracecontext internal/visible"},
+	{"toolset/...", "internal/pattern internal/repeats mcpbridge messages supervisor toolset/... internal/callbook internal/caller internal/exact internal/finder internal/guard internal/limits internal/nearest internal/rank internal/relay internal/schemas internal/shown internal/tracecontext internal/visible"},
 	{"config", "mcpbridge messages supervisor toolset internal/loopback internal/nearest internal/wellformed"},
 
 	{"internal/listfile", "mcpbridge messages internal/recordkey"},

@@ -2,6 +2,7 @@ package mcpbridge
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/mcpactor/mcpactor/internal/limits"
@@ -40,15 +41,29 @@ type Limits struct {
 	CloseTimeout time.Duration
 	// HandlerTimeout is how long the server waits for the answer of a handler to its request.
 	HandlerTimeout time.Duration
+
+	// Bounds bound how often tools are called; all of them apply. nil stands for those of the supervisor, and an empty slice for none.
+	// Read-only.
+	Bounds []Bound
+	// MaxRepeats is how often a session may call a tool with the same arguments and get the same result, one call after the other. The
+	// next call is refused with [messages.CodeRateLimited], until another call, or a minute without one. A different result begins anew. 0
+	// stands for the value of the supervisor, and -1 for no limit.
+	MaxRepeats int
 }
 
 // Validate returns an error that names the first field that is wrong, or nil.
 func (l Limits) Validate() error {
+	for i, b := range l.Bounds {
+		if err := b.Validate(); err != nil {
+			return fmt.Errorf("bounds[%d].%w", i, err)
+		}
+	}
 	return cmp.Or(
 		limits.Check("maxSessions", l.MaxSessions), limits.Check("maxInFlight", l.MaxInFlight),
 		limits.Check("maxWaiting", l.MaxWaiting), limits.Check("maxDials", l.MaxDials),
 		limits.Check("idleTimeout", l.IdleTimeout), limits.Check("connectTimeout", l.ConnectTimeout),
 		limits.Check("callTimeout", l.CallTimeout), limits.Check("drainTimeout", l.DrainTimeout),
 		limits.Check("closeTimeout", l.CloseTimeout), limits.Check("handlerTimeout", l.HandlerTimeout),
+		limits.Check("maxRepeats", l.MaxRepeats),
 	)
 }

@@ -27,7 +27,7 @@ const (
 	// retried until the deadline. The call did not run.
 	CodeUnavailable Code = "unavailable"
 	// CodeBusy: too many calls are waiting, or the cap on sessions left no slot until the
-	// deadline. The call did not run.
+	// deadline, or the call is beyond a bound of calls in flight. The call did not run.
 	CodeBusy Code = "busy"
 	// CodeDraining: the supervisor is being stopped. The call did not run.
 	CodeDraining Code = "draining"
@@ -38,8 +38,8 @@ const (
 	CodeUnknownServer Code = "unknown_server"
 	// CodeInvalid: the command or its parameters are invalid.
 	CodeInvalid Code = "invalid"
-	// CodeRefused: an interceptor has refused the operation, or the server needed input
-	// from the handler and did not get it.
+	// CodeRefused: an interceptor has refused the operation, the server needed input
+	// from the handler and did not get it, or the call is beyond a bound of calls in all.
 	CodeRefused Code = "refused"
 	// CodeUnauthorized: the server answered 401 or 403, or there are no credentials.
 	CodeUnauthorized Code = "unauthorized"

@@ -239,6 +239,8 @@ type Load struct {
 	Succeeded uint64 `json:"succeeded"`
 	// Failed is how many operations had a [Failure], by its code, or nil if there was none.
 	Failed map[Code]uint64 `json:"failed,omitempty"`
+	// Bounded is how many of these failures were calls beyond the Bounds or the MaxRepeats of the server. They were not sent.
+	Bounded uint64 `json:"bounded,omitempty"`
 	// Durations are the times from the command to the reply, of the operations that were
 	// accepted.
 	Durations Histogram `json:"durations"`

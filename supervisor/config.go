@@ -86,6 +86,13 @@ type Config struct {
 	// each processor that Go uses, see [runtime.GOMAXPROCS].
 	MaxStarts int
 
+	// Bounds bound how often the tools of each server are called, unless its [Limits] have bounds of their own. Defaults to none.
+	// Read-only.
+	Bounds []Bound
+	// MaxRepeats is how often a session may call a tool with the same arguments and get the same result, one call after the other, see
+	// [Limits]. Defaults to -1: no limit. A toolset has a limit of its own.
+	MaxRepeats int
+
 	// FailFast makes calls fail with unavailable at once while their server is known to be
 	// down, apart from the calls whose dials probe it. While a proxy in front of the server
 	// answers in its place, calls of open sessions fail within half a second, in which the
@@ -199,6 +206,7 @@ func (c Config) WithDefaults() Config {
 	setDefault(&c.MaxInFlight, 64)
 	setDefault(&c.MaxWaiting, 1024)
 	setDefault(&c.MaxWaitingTotal, 1<<17)
+	setDefault(&c.MaxRepeats, -1)
 	setDefault(&c.MaxDials, 16)
 	setDefault(&c.MaxStarts, 6*runtime.GOMAXPROCS(0))
 	setDefault(&c.IdleTimeout, 30*time.Minute)
@@ -257,9 +265,14 @@ func (c Config) validate() error {
 		limits.Check("idleTimeout", c.IdleTimeout), limits.Check("connectTimeout", c.ConnectTimeout),
 		limits.Check("callTimeout", c.CallTimeout), limits.Check("drainTimeout", c.DrainTimeout),
 		limits.Check("closeTimeout", c.CloseTimeout), limits.Check("handlerTimeout", c.HandlerTimeout),
-		limits.Check("keepResults", c.KeepResults), limits.Check("maxKeptResult", c.MaxKeptResult),
+		limits.Check("maxRepeats", c.MaxRepeats), limits.Check("keepResults", c.KeepResults), limits.Check("maxKeptResult", c.MaxKeptResult),
 		c.defaultStrategy().check(""),
 	)
+	for i, b := range c.Bounds {
+		if err := b.Validate(); err != nil {
+			wrong("bounds[%d].%w", i, err)
+		}
+	}
 	switch s := c.Strategy.(type) {
 	case DefaultStrategy:
 		if c.Strategy != c.derived {

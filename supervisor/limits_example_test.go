@@ -2,6 +2,7 @@ package supervisor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -32,6 +33,31 @@ func ExampleLimits() {
 	}
 	defer sup.Stop(context.Background())
 	// Output:
+}
+
+// Calls beyond a bound are not sent.
+func ExampleBound() {
+	ctx, server := context.Background(), supervisor.Server{Name: "greeter", InMemory: newGreeter()}
+	server.Limits.Bounds = []supervisor.Bound{
+		{PerMinute: 60, Total: 1000}, // each scope: 60 calls at once, then one a second, and 1,000 in all
+		{Tool: "gre*", PerMinute: 1}, // these tools together, in each scope
+		{Shared: true, InFlight: 20}, // all scopes together: without a reply at one time
+	}
+	sup, err := supervisor.Start(newSystem(), supervisor.Config{Servers: []supervisor.Server{server}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer sup.Stop(ctx)
+
+	for range 2 {
+		_, err := sup.Client().CallTool(ctx, "greeter", "a", &mcp.CallToolParams{Name: "greet", Arguments: map[string]any{"name": "Ada"}})
+		var failure *messages.Failure
+		if errors.As(err, &failure) {
+			fmt.Println(failure.Code, failure.RetryAfter.Round(time.Second))
+		}
+	}
+	// Output:
+	// rate_limited 1m0s
 }
 
 // A tenant that opens many sessions evicts its own ones, and none of others.

@@ -91,7 +91,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 	})
 	pid, free := protocol.StartRegistry(system, protocol.Config{
 		Name: cfg.Name, Servers: cfg.Servers, Dialer: cfg.seam.Dialer(bridge), Strategy: cfg.Strategy, Logger: s.logger, Events: s.events, Post: s.post,
-		MaxSessions: limits.Of(cfg.MaxSessions), MaxInFlight: limits.Of(cfg.MaxInFlight),
+		MaxSessions: limits.Of(cfg.MaxSessions), MaxInFlight: limits.Of(cfg.MaxInFlight), Bounds: cfg.Bounds, MaxRepeats: max(0, cfg.MaxRepeats),
 		MaxWaiting: limits.Of(cfg.MaxWaiting), MaxWaitingTotal: limits.Of(cfg.MaxWaitingTotal), MaxDials: limits.Of(cfg.MaxDials), MaxStarts: limits.Of(cfg.MaxStarts), FailFast: cfg.FailFast, Random: rand.Float64,
 		Tenant: cfg.Tenant, MaxSessionsPerTenant: max(0, cfg.MaxSessionsPerTenant),
 		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: limits.Of(cfg.ConnectTimeout), CallTimeout: limits.Of(cfg.CallTimeout),

@@ -11,6 +11,9 @@ import (
 // so that most programs need no import of package mcpbridge.
 type Limits = mcpbridge.Limits
 
+// Bound bounds how often tools of a server are called: an alias, so that programs need not import package mcpbridge.
+type Bound = mcpbridge.Bound
+
 // ScopePrefix returns a function for [Config.Tenant]. The tenant of a key is the part of its
 // scope before the first separator: with the separator "/", the tenant of the scope
 // "acme/42" is "acme". A scope without a separator, or without text before it, is a tenant by

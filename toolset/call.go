@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/callbook"
 	"github.com/mcpactor/mcpactor/internal/caller"
+	"github.com/mcpactor/mcpactor/internal/limits"
 	"github.com/mcpactor/mcpactor/internal/tracecontext"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -88,6 +89,10 @@ func (t *Toolset) noteRefused(ctx context.Context, call *messages.CallTool, err 
 
 // do sends a call, and waits for the reply.
 func (t *Toolset) do(ctx context.Context, call *messages.CallTool) (*messages.ToolResult, error) {
+	digest := callbook.DigestOf(call)
+	if err := t.repeated(call, digest); err != nil {
+		return nil, err
+	}
 	reply, err := t.client.Do(ctx, call)
 	if errors.Is(err, messages.CodeUnknownServer) {
 		t.feed.mark(call.Key.Server)
@@ -95,7 +100,24 @@ func (t *Toolset) do(ctx context.Context, call *messages.CallTool) (*messages.To
 	if err != nil {
 		return nil, err
 	}
-	return reply.(*messages.ToolResult), nil
+	result := reply.(*messages.ToolResult)
+	t.mu.Lock()
+	t.repeats.End(digest, result.Result, time.Now())
+	t.mu.Unlock()
+	return result, nil
+}
+
+// repeated returns the failure of a call with a digest that is one more of a row, see [Config.MaxRepeats].
+func (t *Toolset) repeated(call *messages.CallTool, digest string) error {
+	t.mu.Lock()
+	why, in := t.repeats.Begin(digest, limits.Of(t.cfg.MaxRepeats), time.Now())
+	t.mu.Unlock()
+	if why == "" {
+		return nil
+	}
+	f := messages.NewFailure(call, messages.CodeRateLimited, why)
+	f.RetryAfter = in
+	return f
 }
 
 // Approve returns the message that calls the tool of a safe name, when [Config.Policy] allows it.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/internal/limits"
+	"github.com/mcpactor/mcpactor/internal/pattern"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -29,6 +30,10 @@ type Config struct {
 	Stability Stability
 	// Policy decides which calls are sent. Defaults to all calls. Toolsets may share one.
 	Policy *Policy
+	// MaxRepeats is how often a tool may be called with the same arguments and have the same result, one call after the other. The next call is not
+	// sent, and fails with [messages.CodeRateLimited]: a model that repeats itself costs money. It may be sent after any other
+	// call, or after a minute. A different result begins anew. Calls of messages from [Toolset.Approve] do not count. Defaults to 50; -1 is no limit.
+	MaxRepeats int
 	// MaxText bounds the text of one result that [Toolset.Outcome] gives to a model, in bytes. Of a
 	// longer one the middle is left out, and the model reads it with [ReadTool]. It is at least
 	// 1,024. Defaults to 128 KiB; -1 means no bound.
@@ -76,6 +81,7 @@ type Filter struct {
 func (c Config) withDefaults() Config {
 	c.ListTimeout = cmp.Or(c.ListTimeout, 10*time.Second)
 	c.Stability = cmp.Or(c.Stability, Append)
+	c.MaxRepeats = cmp.Or(c.MaxRepeats, 50)
 	c.MaxText = cmp.Or(c.MaxText, 128<<10)
 	c.MaxData = cmp.Or(c.MaxData, 8<<20)
 	return c
@@ -89,6 +95,9 @@ func (c Config) validate() error {
 		wrong("%w", err)
 	}
 	if err := limits.Check("listTimeout", c.ListTimeout); err != nil {
+		wrong("%w", err)
+	}
+	if err := limits.Check("maxRepeats", c.MaxRepeats); err != nil {
 		wrong("%w", err)
 	}
 	if err := c.Stability.Validate(); err != nil {
@@ -126,11 +135,11 @@ func (f Filter) validate() error {
 		field    string
 		patterns []string
 	}{{"allow", f.Allow}, {"deny", f.Deny}} {
-		for i, pattern := range list.patterns {
-			if err := checkPattern(pattern); err != nil {
-				return fmt.Errorf("%s[%d]: %q is not a pattern: %w", list.field, i, pattern, err)
+		for i, wanted := range list.patterns {
+			if err := pattern.Check(wanted); err != nil {
+				return fmt.Errorf("%s[%d]: %q is not a pattern: %w", list.field, i, wanted, err)
 			}
-			if pattern == "" {
+			if wanted == "" {
 				return fmt.Errorf("%s[%d]: is empty", list.field, i)
 			}
 		}
@@ -140,7 +149,7 @@ func (f Filter) validate() error {
 
 // isPattern reports whether an entry may stand for several servers.
 func (f Filter) isPattern() bool {
-	return strings.ContainsAny(f.Name, `*?[\`) && checkPattern(f.Name) == nil
+	return strings.ContainsAny(f.Name, `*?[\`) && pattern.Check(f.Name) == nil
 }
 
 // entryOf returns the entry for a server, or nil.
@@ -151,7 +160,7 @@ func (c Config) entryOf(server string) *Filter {
 		if entry.Name == server {
 			return entry
 		}
-		if first == nil && entry.isPattern() && matches(entry.Name, server) {
+		if first == nil && entry.isPattern() && pattern.Match(entry.Name, server) {
 			first = entry
 		}
 	}
@@ -183,8 +192,8 @@ func (f Filter) of(server, scope string) Filter {
 // Wants reports whether a tool passes the filters, by the name that the server gives it. readsOnly
 // is its readOnlyHint.
 func (f Filter) Wants(tool string, readsOnly bool) bool {
-	match := func(pattern string) bool {
-		return pattern == tool || matches(pattern, tool) // validate has checked the pattern
+	match := func(wanted string) bool {
+		return wanted == tool || pattern.Match(wanted, tool) // validate has checked the pattern
 	}
 	return (readsOnly || !f.ReadOnly) && (len(f.Allow) == 0 || slices.ContainsFunc(f.Allow, match)) && !slices.ContainsFunc(f.Deny, match)
 }

@@ -37,14 +37,14 @@ var explanations = map[messages.Code]explanation{
 	messages.CodeExpired:       {what: "The session with SERVER expired, and so did the one that replaced it.", next: "Try againWHEN.", gone: isGone},
 	messages.CodeLost:          {what: "The connection to SERVER broke before the result arrived.", next: "Try againWHEN.", gone: mayBeGone},
 	messages.CodeUnavailable:   {what: "SERVER cannot be reached.", next: "Try againWHEN, or continue without this server.", when: " later"},
-	messages.CodeBusy:          {what: "SERVER is busy with other calls.", next: "Try againWHEN.", when: " later"},
+	messages.CodeBusy:          {what: "SERVER is busy with other calls.", detail: true, next: "Try againWHEN.", when: " later"},
 	messages.CodeDraining:      {what: "The program that makes the calls is stopping.", next: notAgain, final: true},
 	messages.CodeClosed:        {what: "The session with SERVER was closed.", next: "Try again onceWHEN.", gone: isGone},
 	messages.CodeUnknownServer: {what: "SERVER and its tools are no longer available.", next: notAgain, final: true},
 	messages.CodeInvalid:       {what: "The call is not valid.", detail: true, next: "Correct the call before you try again."},
 	messages.CodeRefused:       {what: "The call was refused.", detail: true, next: onlyAsked, final: true},
 	messages.CodeUnauthorized:  {what: "SERVER does not accept the credentials.", next: "Do not try again before the user has logged in or granted access.", final: true},
-	messages.CodeRateLimited:   {what: "SERVER gets too many calls.", next: "Try againWHEN, and call it less often.", when: " later"},
+	messages.CodeRateLimited:   {what: "SERVER gets too many calls.", detail: true, next: "Try againWHEN, and call it less often.", when: " later"},
 	messages.CodeServerError:   {what: "SERVER answered with an error.", detail: true, next: failsAny, final: true},
 	messages.CodeProtocol:      {what: "SERVER answered, but the result could not be read.", next: failsAny, final: true},
 	messages.CodeCancelled:     {what: "The call was cancelled.", next: onlyAsked, final: true},
@@ -89,7 +89,7 @@ func explanationOf(f *messages.Failure) explanation {
 // Explain tells a model why a call failed, in a few sentences: what happened, whether the tool may
 // have run, whether to try again and when, and what state of the session is gone. There is a text
 // for each code of package messages. The detail of the failure is quoted where it helps a model:
-// for [messages.CodeInvalid], [messages.CodeRefused] and [messages.CodeServerError]. The failure of
+// for [messages.CodeInvalid], [messages.CodeRefused], [messages.CodeBusy], [messages.CodeRateLimited] and [messages.CodeServerError]. The failure of
 // a listing before the call says that the server is away, and not that the call is wrong.
 //
 // err is the error of [Toolset.Call] or of another call. An error that is not a

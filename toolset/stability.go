@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/mcpactor/mcpactor/internal/repeats"
 	"github.com/mcpactor/mcpactor/internal/schemas"
 	"github.com/mcpactor/mcpactor/internal/shown"
 	"github.com/mcpactor/mcpactor/messages"
@@ -56,7 +57,7 @@ func (t *Toolset) NewConversation() {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.conversation, t.found, t.rest, t.told = conversation{}, nil, rest{}, sessions{}
+	t.conversation, t.found, t.rest, t.told, t.repeats = conversation{}, nil, rest{}, sessions{}, repeats.Row{}
 }
 
 // show makes a set one that the model is shown, as it is.

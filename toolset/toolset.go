@@ -13,6 +13,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/callbook"
 	"github.com/mcpactor/mcpactor/internal/limits"
 	"github.com/mcpactor/mcpactor/internal/relay"
+	"github.com/mcpactor/mcpactor/internal/repeats"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
@@ -56,6 +57,7 @@ type Toolset struct {
 	conversation conversation
 	found        []string // the names that [FindTool] has found, the newest last
 	rest         rest     // what [ReadTool] reads
+	repeats      repeats.Row
 	told         sessions // the sessions of earlier outcomes, see [Toolset.Outcome]
 }
 

@@ -170,7 +170,9 @@ var mutations = []mutation{
 	{"nobody fetches a list whose first caller has gone", []change{{"actors/internal/lists/interceptor.go", "	report := &listFetched{", "	if ctx.Err() != nil {\n		return nil, messages.NewFailure(op, messages.CodeCancelled, \"\")\n	}\n	report := &listFetched{"}}},
 	{"a bug forgets what could not be closed", []change{{"actors/internal/session/session.go", "	d.incarnation++\n", "	d.incarnation++\n	d.lastMessage.Leftovers = nil\n"}}},
 	{"a call that has timed out stays counted", []change{{"actors/internal/calls/calls.go", "	c.Table.Gave(reg, len(msg.Calls))\n	c.Dialing.Touch(reg)\n", "	c.Dialing.Touch(reg)\n"}}},
-	{"an owner keeps calls that are answered", []change{{"actors/internal/calls/calls.go", "	c.Owners.Answered(msg.Call)\n", ""}}},
+	{"an owner keeps calls that are answered", []change{{"actors/internal/calls/calls.go", "	c.answered(msg.Call)\n", "	msg.Call.Ticket.Bounds.Return(time.Now())\n"}}},
+	{"a call that is answered counts for its bounds", []change{{"actors/internal/calls/calls.go", "	k.Ticket.Bounds.Return(time.Now())\n", ""}}},
+	{"a call that is handed back counts again for its bounds", []change{{"actors/internal/calls/calls.go", " || k.Ticket.Bounds != nil || ", " || "}}},
 	{"interceptors answer twice", []change{{"actors/internal/interception/interceptors.go", "	if !f.all.has(i) {\n		return\n	}\n	f.all.remove(i)", "	f.all.remove(i)"}}},
 	{"a call of interceptors stays counted", []change{{"actors/internal/interception/interceptors.go", "		msg.of.passesOn = true\n		f.unpassed--\n", "		msg.of.passesOn = true\n"}}},
 

@@ -278,6 +278,9 @@ func (p *supervisor) checkEnd() {
 		s.violate("something is left", "%d sessions, %d keys, %d slots, %d close commands, %d tenants, %d calls, %d waiting, %d controls",
 			r.table.Sessions(), r.table.Keys(), r.gate.Sessions.Open, r.closings.Count(), tenants, len(r.table.Calls), r.table.Waiting, p.controls)
 	}
+	if n := r.calls.Bounds.InFlight(); n != 0 && len(s.meddledWith) == 0 {
+		s.violate("something is left", "%d calls count for bounds", n)
+	}
 	if !r.gate.Wake().IsZero() {
 		s.violate("something is left", "the gate waits")
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/protocol"
 	"github.com/mcpactor/mcpactor/internal/relay"
 	"github.com/mcpactor/mcpactor/internal/schedule"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -140,6 +141,7 @@ func (s *simulation) start() {
 	s.cfg = protocol.Config{
 		Strategy: patience{s}, Logger: relay.NewLogger(zerolog.New(errorLog{s}).Level(zerolog.ErrorLevel)),
 		Events: events, Post: relay.NewPost(s.system, events, nil), Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{}},
+		Bounds:      []mcpbridge.Bound{{InFlight: 1 << 20}}, // never reached: only what is counted is checked
 		MaxSessions: 1 + s.N(4), MaxInFlight: 1 + s.N(3), MaxWaiting: max(0, s.N(8)-1), MaxWaitingTotal: 20, MaxDials: s.maxDials, MaxStarts: 4 * startsOfOne, FailFast: s.N(4) == 1,
 		Random:      func() float64 { return float64(s.N(8)) / 8 },
 		IdleTimeout: time.Duration(s.N(3)) * 10 * time.Second, ConnectTimeout: connectTimeout, CallTimeout: callTimeout,

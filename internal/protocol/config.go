@@ -34,6 +34,8 @@ type Config struct {
 	Post     *relay.Post        // to actors and processes of others
 
 	MaxSessions     int // open sessions, including those that drain
+	Bounds          []mcpbridge.Bound
+	MaxRepeats      int // 0 is no limit
 	MaxInFlight     int // running calls of one session
 	MaxWaiting      int // waiting calls of one session
 	MaxWaitingTotal int // waiting calls of all sessions

@@ -293,6 +293,9 @@ func serverRowOf(s *messages.ServerSnapshot, now time.Time) serverRow {
 	}) {
 		row.Replies = append(row.Replies, figure{Name: string(code), Value: count(s.Load.Failed[code])})
 	}
+	if s.Load.Bounded > 0 {
+		row.Replies = append(row.Replies, figure{Name: "of these beyond bounds", Value: count(s.Load.Bounded)})
+	}
 	for _, method := range slices.Sorted(maps.Keys(s.Lists)) {
 		lists := s.Lists[method]
 		kind := strings.ReplaceAll(strings.TrimSuffix(method, "/list"), "/", " ")

@@ -45,6 +45,7 @@ const (
 	metricReplays       = "mcpactor.call.replays"
 	metricInFlight      = "mcpactor.call.in_flight"
 	metricWaiting       = "mcpactor.call.waiting"
+	metricBounded       = "mcpactor.call.bounded"
 	metricDialDuration  = "mcpactor.dial.duration"
 	metricSessions      = "mcpactor.session.count"
 	metricFaults        = "mcpactor.session.faults"

@@ -42,6 +42,7 @@ func (m *metrics) observe(sup *supervisor.Supervisor) (stop func(), err error) {
 	limit := upDown(metricSlotsLimit, "{slot}", "How many sessions may be open: MaxSessions.")
 	dropped := counter(metricEventsDropped, "{event}", "Events that were dropped, because their handlers were too slow.")
 	strays := counter(metricStrays, "{answer}", "Answers that were dropped, because they belong to other connections.")
+	bounded := counter(metricBounded, "{call}", "Calls that were not sent, because they were beyond the bounds of their server.")
 	up, err := m.meter.Int64ObservableGauge(metricServerUp, metric.WithDescription("1 if the server has answered, 0 if the last dial did not reach it."))
 	all, errs = append(all, up), append(errs, err)
 	gauge := func(name, unit, description string) metric.Float64ObservableGauge {
@@ -77,6 +78,7 @@ func (m *metrics) observe(sup *supervisor.Supervisor) (stop func(), err error) {
 			}
 			o.ObserveInt64(inFlight, int64(srv.Load.InFlight), of)
 			o.ObserveInt64(waiting, int64(srv.Load.Waiting), of)
+			o.ObserveInt64(bounded, int64(srv.Load.Bounded), of)
 			for method, lists := range srv.Lists {
 				of := m.with(labels{server: srv.Name, method: method})
 				o.ObserveInt64(scopes, int64(lists.Scopes), of)

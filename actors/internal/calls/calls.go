@@ -6,6 +6,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors/internal/bounds"
 	"github.com/mcpactor/mcpactor/actors/internal/closer"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/dialing"
@@ -26,7 +27,10 @@ import (
 //	New ──▶ interceptors ──Accept──▶ the session of its key ──Replied, TimedOut──▶ the caller has a reply
 //	                         ▲                │
 //	                         └───HandedBack───┘ the session was evicted before it ran
-type Calls struct{ With }
+type Calls struct {
+	With
+	Bounds bounds.Book
+}
 
 // With is what calls need.
 type With struct {
@@ -43,7 +47,7 @@ type With struct {
 }
 
 // New returns calls, of which there are none yet.
-func New(with With) *Calls { return &Calls{with} }
+func New(with With) *Calls { return &Calls{With: with} }
 
 // maxDeadline is how far in the future a deadline can be. Adding to a later one would
 // overflow a [time.Duration].
@@ -97,14 +101,43 @@ func (c *Calls) Accept(k *contract.Call) {
 	if f == nil {
 		f = decideReplay(k)
 	}
+	now := time.Now()
 	if f == nil {
-		f = c.Refusal.Of(k, time.Now())
+		f = c.Refusal.Of(k, now)
+	}
+	if f == nil {
+		f = c.take(k, now)
 	}
 	if f != nil {
 		c.reject(k, f)
 		return
 	}
 	c.Forward(k)
+}
+
+// take counts a call for the bounds of its server, or returns the failure of one that is beyond them. A call that has run counts already, and
+// so does one that a session has handed back.
+func (c *Calls) take(k *contract.Call, now time.Time) *messages.Failure {
+	most := c.Table.Servers[k.Key.Server].Resolved.Bounds
+	if len(most) == 0 || k.Tool() == "" || k.Ticket.Bounds != nil || k.Run.Attempts > 0 {
+		return nil
+	}
+	taken, refused := c.Bounds.Take(k.Key, k.Tool(), most, now)
+	if refused != nil {
+		c.Table.CountBounded(k.Key.Server)
+		f := k.Failure(refused.Code, refused.Detail)
+		contract.RetryIn(f, refused.In)
+		return f
+	}
+	k.Ticket.Bounds = taken
+	return nil
+}
+
+// answered notes that a call has its reply, or belongs to another member.
+func (c *Calls) answered(k *contract.Call) {
+	c.Owners.Answered(k)
+	k.Ticket.Bounds.Return(time.Now())
+	k.Ticket.Bounds = nil
 }
 
 // decideReplay decides whether a call that another member has lost may be replayed. It returns the failure if not.
@@ -133,7 +166,7 @@ func (c *Calls) HandBack(k *contract.Call) bool {
 		c.reject(k, k.Failure(messages.CodeClosed, "another member of the cluster runs the session"))
 		return true
 	}
-	c.Owners.Answered(k)
+	c.answered(k)
 	c.Member.HandBack(k)
 	return true
 }
@@ -161,14 +194,14 @@ func (c *Calls) reject(k *contract.Call, f *messages.Failure) {
 	c.Cfg.Post.Send(k.Caller, f)
 	c.Table.CountRejected(k.Key.Server, f.Code)
 	c.Reports.Answered(k, f.Code)
-	c.Owners.Answered(k)
+	c.answered(k)
 }
 
 // Replied notes that a session has replied to a call.
 func (c *Calls) Replied(msg *contract.CallReplied) {
 	reg := table.Of(msg.Of)
 	c.Table.Calls.Remove(msg.Call)
-	c.Owners.Answered(msg.Call)
+	c.answered(msg.Call)
 	reg.Load().CountReplied(msg, time.Now())
 	c.Reports.Answered(msg.Call, msg.Code)
 	if reg.Removed() {
@@ -184,7 +217,7 @@ func (c *Calls) TimedOut(msg *contract.CallsTimedOut) {
 	reg, now := table.Of(msg.Of), time.Now()
 	for _, k := range msg.Calls {
 		c.Table.Calls.Remove(k)
-		c.Owners.Answered(k)
+		c.answered(k)
 		f := c.Refusal.TimedOut(k, reg, now)
 		reg.Load().Count(f.Code)
 		c.Reports.Answered(k, f.Code)

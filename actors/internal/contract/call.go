@@ -5,6 +5,7 @@ import (
 
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors/internal/bounds"
 	"github.com/mcpactor/mcpactor/actors/internal/callctx"
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
 	"github.com/mcpactor/mcpactor/internal/callbook"
@@ -70,6 +71,7 @@ type Ticket struct {
 	Cancelled bool // its cancellation was queued or sent
 	Kept      bool // its session was restarted: it counts as accepted
 	Undecided bool // it was resent, and whether it may be replayed is not decided
+	Bounds    bounds.Taken
 }
 
 // CallReplied says that one call was answered. It is part of the call.
@@ -78,6 +80,8 @@ type CallReplied struct {
 	Call   *Call
 	Code   messages.Code // empty for a result
 	Waited time.Duration // until the first run, if it was run
+	// Bounded says that the call was beyond a limit of how often tools are called.
+	Bounded bool
 }
 
 // Registration is what the registry knows of a session. The messages of a session carry it, and only

@@ -4,6 +4,7 @@ package servers
 import (
 	"cmp"
 	"maps"
+	"reflect"
 	"slices"
 
 	"github.com/mcpactor/mcpactor/actors/internal/admission"
@@ -94,7 +95,7 @@ func (s *Servers) Replace(next table.Servers) (replaced []string) {
 // setLimits replaces the limits of a server. Its sessions are told before the next message
 // that the limits concern.
 func (s *Servers) setLimits(srv *table.Server, own mcpbridge.Limits) {
-	if own != srv.Own {
+	if !reflect.DeepEqual(own, srv.Own) {
 		s.cfg.Logger.Info().Str("server", srv.Name).Msg("server limits changed")
 		srv.Own, srv.Resolved = own, LimitsOf(s.cfg, own)
 		s.gate.SetLimits(srv.Turns, srv.Resolved.MaxSessions, srv.Resolved.MaxDials)
@@ -102,8 +103,12 @@ func (s *Servers) setLimits(srv *table.Server, own mcpbridge.Limits) {
 }
 
 // LimitsOf returns the limits of a server, with those of the supervisor in place of zero values. No limit is a large one, but
-// 0 for MaxSessions and IdleTimeout.
+// 0 for MaxSessions, IdleTimeout and MaxRepeats.
 func LimitsOf(cfg *contract.Config, own mcpbridge.Limits) *mcpbridge.Limits {
+	bounds := own.Bounds
+	if bounds == nil {
+		bounds = cfg.Bounds
+	}
 	return &mcpbridge.Limits{
 		MaxSessions:    max(0, own.MaxSessions),
 		MaxInFlight:    limits.Of(cmp.Or(own.MaxInFlight, cfg.MaxInFlight)),
@@ -115,5 +120,7 @@ func LimitsOf(cfg *contract.Config, own mcpbridge.Limits) *mcpbridge.Limits {
 		DrainTimeout:   limits.Of(cmp.Or(own.DrainTimeout, cfg.DrainTimeout)),
 		CloseTimeout:   limits.Of(cmp.Or(own.CloseTimeout, cfg.CloseTimeout)),
 		HandlerTimeout: limits.Of(cmp.Or(own.HandlerTimeout, cfg.HandlerTimeout)),
+		Bounds:         bounds,
+		MaxRepeats:     max(0, cmp.Or(own.MaxRepeats, cfg.MaxRepeats)),
 	}
 }

@@ -52,7 +52,9 @@ func (s *session) startParked() {
 			s.out.reply(k, k.AddReceipt(&messages.Ack{}))
 			continue
 		}
-		s.start(k, now)
+		if !s.refusesRepeat(k, now) {
+			s.start(k, now)
+		}
 	}
 }
 
@@ -172,6 +174,7 @@ func (s *session) onResult(k *contract.Call, msg *callReturned) {
 	case *rounds.Answers:
 		s.onAnswered(k, result)
 	default:
+		s.noteResult(k, result)
 		s.out.reply(k, k.AddReceipt(result))
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/owed"
 	"github.com/mcpactor/mcpactor/actors/internal/questions"
 	"github.com/mcpactor/mcpactor/actors/internal/subscribers"
+	"github.com/mcpactor/mcpactor/internal/repeats"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -34,6 +35,7 @@ type durable struct {
 	calls         owed.Calls
 	cancellations owed.Cancellations
 	requests      requests
+	repeats       repeats.Row
 
 	conns       connections.Connections
 	history     history

@@ -32,6 +32,9 @@ func (t *Table) CountRejected(server string, code messages.Code) {
 	}
 }
 
+// CountBounded counts a call beyond the bounds of a configured server, which is also rejected.
+func (t *Table) CountBounded(server string) { t.group(server).load.Bounded++ }
+
 // OfScope returns the sessions of a scope, by server: of each key those that drain, and the current one.
 func (t *Table) OfScope(scope string) (all []*Registration) {
 	for _, server := range t.names {

@@ -59,6 +59,9 @@ func (l *Load) CountReplied(msg *contract.CallReplied, now time.Time) {
 		return
 	}
 	l.Count(msg.Code)
+	if msg.Bounded {
+		l.Bounded++
+	}
 	AddTo(&l.Durations, now.Sub(msg.Call.Accepted))
 	if msg.Call.Run.Attempts > 0 {
 		AddTo(&l.Waits, msg.Waited)

@@ -175,6 +175,7 @@ func mergeServer(servers map[string]*messages.ServerSnapshot, one *messages.Serv
 		}
 		all.States[state] += count
 	}
+	all.Load.Bounded += one.Load.Bounded
 	for code, count := range one.Load.Failed {
 		if all.Load.Failed == nil {
 			all.Load.Failed = map[messages.Code]uint64{}

@@ -116,7 +116,7 @@ func (r *Reloader) isInEffect(file *config.File) bool {
 		return false
 	}
 	for i := range now {
-		if !now[i].Same(&before[i]) || now[i].Limits != before[i].Limits {
+		if !now[i].Same(&before[i]) || !reflect.DeepEqual(now[i].Limits, before[i].Limits) {
 			return false
 		}
 	}

@@ -28,6 +28,7 @@ type Serve struct {
 	filterFlags
 	listenFlags
 	listFlags
+	boundFlags
 	Wait     time.Duration `help:"How long initialize waits for servers (several: 25s)."`
 	Quiet    time.Duration `help:"End a call when its server is silent for this long."`
 	NoCache  bool          `help:"Keep nothing on disk: no lists of tools, no clients."`
@@ -121,6 +122,9 @@ func (cmd *Serve) plan(p *cli.Program) (*plan, error) {
 		}
 	}
 	cmd.listFlags.apply(&plan.gateway)
+	if err := cmd.boundFlags.apply(&plan.supervisor); err != nil {
+		return nil, err
+	}
 	plan.gateway.Wait, plan.gateway.Quiet = cmd.Wait, cmd.Quiet
 	plan.gateway.Lingers = cmd.Listen != ""
 	var err error

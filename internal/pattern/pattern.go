@@ -1,4 +1,5 @@
-package toolset
+// Package pattern has the patterns for names of servers and tools.
+package pattern
 
 import (
 	"errors"
@@ -11,8 +12,8 @@ import (
 // in no range of characters that does not begin with it.
 const stand = "\x00"
 
-// checkPattern reports what is wrong with a pattern.
-func checkPattern(pattern string) error {
+// Check reports what is wrong with a pattern.
+func Check(pattern string) error {
 	if strings.Contains(pattern, stand) {
 		return errors.New("it has a NUL character")
 	}
@@ -24,10 +25,10 @@ func checkPattern(pattern string) error {
 // the slash itself.
 var slashed = regexp.MustCompile(`(?s)\\.|\[(?:\\.|[^\]\\])*\]|/`)
 
-// matches reports whether a valid pattern of [path.Match] matches all of a tool's name. A
+// Match reports whether a valid pattern of [path.Match] matches all of a tool's name. A
 // slash is a character like any other here: a tool's name is not a path, and "admin*" in a
 // list of denied tools must match "admin/drop".
-func matches(pattern, name string) bool {
+func Match(pattern, name string) bool {
 	pattern = slashed.ReplaceAllStringFunc(pattern, func(part string) string {
 		if part[0] == '[' {
 			return class(part)

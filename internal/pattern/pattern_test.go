@@ -1,4 +1,4 @@
-package toolset
+package pattern
 
 import (
 	"path"
@@ -38,8 +38,8 @@ func TestSlashIsACharacterLikeAnyOther(t *testing.T) {
 		{"[/-z]", ".", false},
 		{"", "/", false},
 	} {
-		require.NoError(t, Filter{Name: "s", Deny: []string{test.pattern + "*"}}.validate())
-		require.Equal(t, test.want, matches(test.pattern, test.name), "%q %q", test.pattern, test.name)
+		require.NoError(t, Check(test.pattern))
+		require.Equal(t, test.want, Match(test.pattern, test.name), "%q %q", test.pattern, test.name)
 	}
 }
 
@@ -48,10 +48,10 @@ func FuzzPatterns(f *testing.F) {
 	f.Add(`\*[\]]**`, "*]\xff")
 	f.Fuzz(func(t *testing.T, pattern, name string) {
 		want, err := path.Match(pattern, name)
-		if err != nil || checkPattern(pattern) != nil {
+		if err != nil || Check(pattern) != nil {
 			return
 		}
-		got := matches(pattern, name)
+		got := Match(pattern, name)
 		require.True(t, got || !want, "it is narrower than path.Match")
 		if !strings.ContainsAny(name, "/"+stand) {
 			require.Equal(t, want, got)

@@ -1,0 +1,119 @@
+package bounds
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
+)
+
+var one, other = messages.Key{Server: "s", Scope: "one"}, messages.Key{Server: "s", Scope: "other"}
+
+// world makes calls at a time.
+type world struct {
+	*testing.T
+	book   Book
+	bounds []mcpbridge.Bound
+	now    time.Time
+}
+
+func (w *world) call(key messages.Key, tool string) (Taken, *Refused) {
+	return w.book.Take(key, tool, w.bounds, w.now)
+}
+
+// runs makes a call that ends at once.
+func (w *world) runs(key messages.Key, tool string) *Refused {
+	taken, refused := w.call(key, tool)
+	taken.Return(w.now)
+	return refused
+}
+
+func TestCallsAMinute(t *testing.T) {
+	w := &world{T: t, now: time.Unix(1e9, 0), bounds: []mcpbridge.Bound{{PerMinute: 6}}}
+	for range 6 {
+		require.Nil(t, w.runs(one, "a"))
+	}
+	refused := w.runs(one, "a")
+	require.Equal(t, messages.CodeRateLimited, refused.Code)
+	require.Equal(t, "6 calls a minute of the tools of this server are allowed: the next one may begin at 2001-09-09T01:46:51Z", refused.Detail)
+	require.InDelta(t, 10*time.Second, refused.In, float64(2*time.Millisecond))
+	require.Nil(t, w.runs(other, "a"), "another scope has a count of its own")
+	w.now = w.now.Add(refused.In - 2*time.Millisecond)
+	require.NotNil(t, w.runs(one, "a"))
+	w.now = w.now.Add(2 * time.Millisecond)
+	require.Nil(t, w.runs(one, "a"))
+	require.NotNil(t, w.runs(one, "a"))
+}
+
+// Whoever waits as long as was said may call.
+func TestWaitIsLongEnough(t *testing.T) {
+	for _, perMinute := range []int{1, 7, 59, 60, 61, 997, 1 << 24} {
+		w := &world{T: t, now: time.Unix(1e9, 123456789), bounds: []mcpbridge.Bound{{PerMinute: perMinute}}}
+		for range min(perMinute, 2000) {
+			require.Nil(t, w.runs(one, "a"))
+		}
+		for range 100 {
+			refused := w.runs(one, "a")
+			if perMinute > 2000 {
+				require.Nil(t, refused)
+				continue
+			}
+			require.NotNil(t, refused)
+			w.now = w.now.Add(refused.In)
+			for w.runs(one, "a") == nil {
+			}
+		}
+	}
+}
+
+func TestTotalIsSharedOrNot(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		w := &world{T: t, now: time.Now(), bounds: []mcpbridge.Bound{{Tool: "send_*", Total: 2, Shared: shared}}}
+		require.Nil(t, w.runs(one, "send_mail"))
+		require.Nil(t, w.runs(one, "send_chat"))
+		require.Nil(t, w.runs(one, "read"))
+		refused := w.runs(one, "send_mail")
+		require.Equal(t, messages.CodeRefused, refused.Code)
+		require.Contains(t, refused.Detail, `all 2 calls of "send_*"`)
+		require.Zero(t, refused.In)
+		require.Equal(t, shared, w.runs(other, "send_mail") != nil)
+		w.now = w.now.Add(keptFor)
+		w.runs(messages.Key{Server: "s", Scope: "third"}, "send_mail") // counts that are over are forgotten when one is added
+		if !shared {
+			require.Nil(t, w.runs(one, "send_mail"))
+		}
+	}
+}
+
+func TestInFlight(t *testing.T) {
+	w := &world{T: t, now: time.Now(), bounds: []mcpbridge.Bound{{InFlight: 2}, {Tool: "a", InFlight: 1}}}
+	a, refused := w.call(one, "a")
+	require.Nil(t, refused)
+	_, refused = w.call(one, "a")
+	require.Equal(t, messages.CodeBusy, refused.Code)
+	b, refused := w.call(one, "b")
+	require.Nil(t, refused, "a call that was refused counts for no bound")
+	_, refused = w.call(one, "b")
+	require.NotNil(t, refused)
+	a.Return(w.now)
+	_, refused = w.call(one, "a")
+	require.Nil(t, refused)
+	b.Return(w.now)
+}
+
+func TestCountsAreBounded(t *testing.T) {
+	w := &world{T: t, now: time.Now(), bounds: []mcpbridge.Bound{{Total: 1}}}
+	for i := range maxCounts + 10 {
+		require.Nil(t, w.runs(messages.Key{Server: "s", Scope: fmt.Sprint(i)}, "a"))
+	}
+	require.Len(t, w.book.counts, maxCounts)
+	require.Equal(t, maxCounts, w.book.recent.Count)
+	require.NotNil(t, w.runs(messages.Key{Server: "s", Scope: fmt.Sprint(maxCounts)}, "a"))
+	w.now = w.now.Add(keptFor)
+	require.Nil(t, w.runs(one, "a"))
+	require.Len(t, w.book.counts, 1)
+}

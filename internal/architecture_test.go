@@ -93,16 +93,17 @@ var imports = []struct{ of, may string }{
 	{"mcpbridge/internal/stderr", "messages internal/guard internal/relay"},
 	{"mcpbridge/internal/wire", "mcpbridge messages internal/caller internal/guard internal/operations mcpbridge/internal/redact mcpbridge/internal/rpc"},
 	{"mcpbridge/internal/doubt", "mcpbridge mcpbridge/internal/rpc mcpbridge/internal/wire"},
-	{"mcpbridge/internal/transport", "mcpbridge internal/guard mcpbridge/internal/redact mcpbridge/internal/stderr mcpbridge/internal/wire"},
+	{"mcpbridge/internal/hold", ""},
+	{"mcpbridge/internal/transport", "mcpbridge internal/guard mcpbridge/internal/hold mcpbridge/internal/redact mcpbridge/internal/stderr mcpbridge/internal/wire"},
 	{"mcpbridge/internal/tap", "mcpbridge mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/transport mcpbridge/internal/wire"},
-	{"mcpbridge/internal/outbound", "mcpbridge messages internal/guard mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/redact mcpbridge/internal/rpc " +
+	{"mcpbridge/internal/outbound", "mcpbridge messages internal/guard internal/identity internal/tasks mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/hold mcpbridge/internal/redact mcpbridge/internal/rpc " +
 		"mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/memory", "mcpbridge internal/guard mcpbridge/internal/tap mcpbridge/internal/transport"},
 	{"mcpbridge/internal/stdio", "mcpbridge internal/limits mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/stderr mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/sse", "mcpbridge mcpbridge/internal/outbound mcpbridge/internal/rpc mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/streamable", "mcpbridge internal/dial internal/tasks mcpbridge/internal/outbound mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/bridgetest", "mcpbridge/internal/rpc"},
-	{"mcpbridge/internal/bridge", "mcpbridge messages internal/dial internal/guard internal/identity internal/introduction internal/recordkey internal/results internal/schemas internal/rounds internal/tasks mcpbridge/internal/doubt mcpbridge/internal/memory mcpbridge/internal/redact " +
+	{"mcpbridge/internal/bridge", "mcpbridge messages internal/dial internal/guard internal/identity internal/introduction internal/recordkey internal/results internal/schemas internal/rounds internal/tasks mcpbridge/internal/doubt mcpbridge/internal/hold mcpbridge/internal/memory mcpbridge/internal/redact " +
 		"mcpbridge/internal/rpc mcpbridge/internal/sse mcpbridge/internal/stderr mcpbridge/internal/stdio mcpbridge/internal/streamable mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/dialer", "mcpbridge internal/dial mcpbridge/internal/bridge"},
 

@@ -60,7 +60,7 @@ type Credentials interface {
 }
 
 // Identified is implemented by [Credentials] that know their owner. See
-// [Resume.Identity].
+// [Resume.Identity]. Other credentials are the same for [RateLimited] if they have the same headers.
 type Identified interface {
 	// Identity returns a text that stays the same while tokens change, such as the id of the user.
 	// It is called for each dial, and must not block. An empty identity means the same as

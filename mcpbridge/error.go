@@ -28,7 +28,9 @@ const (
 	Invalid
 	// Unauthorized: 401 or 403, or there are no credentials to send.
 	Unauthorized
-	// RateLimited: 429.
+	// RateLimited: 429. After one with Retry-After, operations that callers want to run (tools/call, prompts/get, resources/read,
+	// completion/complete and custom methods) are not sent, and fail so, until that time is over, for 10 minutes at most. That
+	// concerns all sessions with the same URL, Headers, HTTPClient and credentials: see [Identified].
 	RateLimited
 	// ServerError: the server answered with an error.
 	ServerError
@@ -103,7 +105,7 @@ type Error struct {
 	Remedy string
 	// Sent is true if some of the request may have reached the server.
 	Sent bool
-	// RetryAfter is the delay that the server asked for, or 0.
+	// RetryAfter is the delay that the server asked for, or what is left of it, or 0.
 	RetryAfter time.Duration
 	// Server is what a failed dial has shown about the server. It has no meaning in other errors.
 	Server Presence

@@ -43,7 +43,8 @@ const (
 	CodeRefused Code = "refused"
 	// CodeUnauthorized: the server answered 401 or 403, or there are no credentials.
 	CodeUnauthorized Code = "unauthorized"
-	// CodeRateLimited: the server answered 429.
+	// CodeRateLimited: the server answered 429. If its answer had a Retry-After, calls with the same credentials are
+	// not sent to the same URL until then, for 10 minutes at most: they fail at once with this code, and have not run.
 	CodeRateLimited Code = "rate_limited"
 	// CodeServerError: the server answered with an error.
 	CodeServerError Code = "server_error"

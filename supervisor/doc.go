@@ -79,7 +79,8 @@
 //     the strategy, and Hint, Info and Resume of a connection that the program has wrapped.
 //     What a server
 //     can make this process hold is bounded for each connection. A response with a request id
-//     that its connection did not send is dropped.
+//     that its connection did not send is dropped. A server that asks for a pause, with 429 and Retry-After,
+//     gets no calls with the same credentials until then; others are sent.
 //     (TestNobodyWhoFloodsDelaysAnotherKey; TestNotificationsOnTheirWayAreBounded; in
 //     actors/registry TestNoStepGrowsWithTheKeys; in
 //     mcpbridge/internal/bridge TestFloodOverAPipeIsBounded, TestIDsOfAConnectionAreUsedByNoOther;
@@ -88,7 +89,9 @@
 //     TestReloadTouchesOnlyWhatChanged;
 //     TestLogWriterThatBlocksDelaysNothing;
 //     TestEventHandlerThatBlocksDelaysNothing;
-//     TestTokenOfAScopeIsRefreshedWithinTheCallAndIsItsOwn)
+//     TestTokenOfAScopeIsRefreshedWithinTheCallAndIsItsOwn;
+//     TestCallsWithTheSameCredentialsAreHeldUntilTheServerWantsThem;
+//     TestTokensOfKeysAreHeldApart)
 //  10. Cancel reaches the server. notifications/cancelled is sent for calls that are
 //     cancelled or time out, and no other call is affected.
 //     (TestCancelledCallIsCancelledOnTheServer;

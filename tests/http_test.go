@@ -131,6 +131,7 @@ func TestRefusalsThatAreNotAboutTheSessionAreTheCallersOwn(t *testing.T) {
 				heal()
 				e.Release()
 				require.Equal(t, "1", waiting.text(), "others in flight are not harmed")
+				time.Sleep(f.RetryAfter)
 				require.Equal(t, "2", h.send(call("a", "count")).text())
 				require.LessOrEqual(t, e.Count("initialize"), map[bool]int{true: 6, false: 2}[name == "503"], "a control, where the checks are refused as well")
 				require.Equal(t, 1, e.Sessions())

@@ -68,7 +68,7 @@ func TestFaultsOfCalls(t *testing.T) {
 		runs  int
 	}{
 		"refuse":     {faults.Refuse(500, "oops"), mcpbridge.ServerError, 0},
-		"refuse for": {faults.RefuseFor(3, 429, "slow down"), mcpbridge.RateLimited, 0},
+		"refuse for": {faults.RefuseFor(3, 500, "slow down"), mcpbridge.ServerError, 0},
 		"as JSON":    {faults.Refuse(200, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no"}}`), mcpbridge.Invalid, 0},
 		"cut":        {faults.Cut(), mcpbridge.Lost, 0},
 		"cut answer": {faults.CutAnswer(10), mcpbridge.Lost, 1},

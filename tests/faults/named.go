@@ -37,7 +37,8 @@ const (
 	Slow Name = "slow"
 	// ToolError: the result says that the tool has failed. It does not run.
 	ToolError Name = "tool error"
-	// RateLimited: the server answers 429, and asks for a second without calls.
+	// RateLimited: the server answers 429, and asks for a second without calls. Calls with the same credentials do not reach it
+	// in that second.
 	RateLimited Name = "rate limited"
 	// Unauthorized: the server answers 401.
 	Unauthorized Name = "unauthorized"

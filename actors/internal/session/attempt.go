@@ -152,9 +152,13 @@ func (d dialAttempt) setUp(ctx context.Context, conn dial.Conn) (missed []string
 			err = errors.New("the tool returned an error")
 		}
 		if err != nil {
+			e, class := mcpbridge.AsError(err), mcpbridge.Unavailable
+			if e.Class == mcpbridge.RateLimited {
+				class = e.Class
+			}
 			return nil, &mcpbridge.Error{
-				Class: mcpbridge.Unavailable, Err: err,
-				Detail: fmt.Sprintf("set-up call of %q: %s", params.Name, mcpbridge.AsError(err).Detail),
+				Class: class, Err: err, RetryAfter: e.RetryAfter,
+				Detail: fmt.Sprintf("set-up call of %q: %s", params.Name, e.Detail),
 			}
 		}
 	}

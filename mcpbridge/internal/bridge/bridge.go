@@ -13,6 +13,7 @@
 //	memory       the transport to servers in our own process
 //	outbound     sends the HTTP requests of a session, to the origin of its server only
 //	tap          watches the messages between the SDK and a connection
+//	hold         remembers which calls servers do not want for a while
 //	transport    what the bridge needs of a transport
 //	wire         what the wire shows of one operation, and what that means
 //	rpc          JSON-RPC messages and event streams, as bytes
@@ -35,6 +36,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/hold"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/stderr"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
@@ -61,7 +63,7 @@ func New(servers []mcpbridge.Server, capabilities *mcp.ClientCapabilities) *Brid
 	life, end := context.WithCancel(context.Background())
 	b.end = end
 	lines := stderr.New(func(server string, p *guard.Panic) { b.panicked(server, "Server.Stderr or its writer", p) })
-	b.opener = opener{newClient(nil, capabilities, b.sdkLog()), &b.strays, &b.bridgeLog, b.sdkLog(), life, lines, &b.controls}
+	b.opener = opener{newClient(nil, capabilities, b.sdkLog()), &b.strays, new(hold.Book), &b.bridgeLog, b.sdkLog(), life, lines, &b.controls}
 	b.controls.opener, b.known, b.log = &b.opener, capabilities, slog.New(slog.DiscardHandler)
 	b.Set(servers)
 	return b

@@ -32,7 +32,6 @@ type conn struct {
 	info   dial.Info          // read-only once the session is open
 
 	key          messages.Key
-	identity     string                 // of the owner of the credentials
 	introduction *messages.Introduction // of the dial; read-only
 	begun        atomic.Uint64          // how many operations have begun
 	result       atomic.Uint64          // the number of the last one that had a result
@@ -91,7 +90,7 @@ func (c *conn) Resume() *mcpbridge.Resume {
 	id := session.SessionID()
 	return &mcpbridge.Resume{
 		SessionID: id, Server: c.info.Server, Endpoint: c.at.fingerprint,
-		Identity: c.at.identity(id, c.identity), Cookies: session.Cookies(), Declared: c.info.Declared,
+		Identity: c.at.identity(id, c.Identity), Cookies: session.Cookies(), Declared: c.info.Declared,
 	}
 }
 

@@ -108,7 +108,7 @@ func (cs *controls) adopt(ctx context.Context, at *endpoint, req attempt) *conn 
 		return nil
 	}
 	c := k.conn
-	fits := c.at == at && c.identity == identityOf(req.credentials) && c.info.Declared == cs.opener.clientFor(at, req.Capabilities).declaredWith(req.Introduction)
+	fits := c.at == at && c.Identity == identityOf(req.credentials) && c.info.Declared == cs.opener.clientFor(at, req.Capabilities).declaredWith(req.Introduction)
 	if !fits || !c.IsOpen.Load() || req.Only || c.hasExpired() || ctx.Err() != nil {
 		go k.end() // the dial does not wait for it
 		return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/internal/identity"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/hold"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/stderr"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
@@ -40,6 +41,7 @@ type attempt struct {
 type opener struct {
 	client   *sdkClient
 	strays   *atomic.Uint64 // see [dial.Bridge]
+	holds    *hold.Book
 	log      *bridgeLog
 	sdkLog   slog.Handler
 	life     context.Context // ends with the bridge
@@ -178,11 +180,11 @@ func (o *opener) clientFor(at *endpoint, capabilities *mcp.ClientCapabilities) *
 
 // prepare returns a session that is not open yet.
 func (o *opener) prepare(ctx context.Context, at *endpoint, req attempt) *conn {
-	c := &conn{at: at, client: o.clientFor(at, req.Capabilities), key: req.Key, identity: identityOf(req.credentials), controls: o.controls}
+	c := &conn{at: at, client: o.clientFor(at, req.Capabilities), key: req.Key, controls: o.controls}
 	at.acquire()
 	c.Cut, c.cancel = context.WithCancel(context.Background())
-	c.Session.Resume, c.Credentials, c.Strays, c.Watcher = req.Resume, req.credentials, o.strays, c
-	c.Life = o.life
+	c.Session.Resume, c.Credentials, c.Identity, c.Strays, c.Watcher = req.Resume, req.credentials, identityOf(req.credentials), o.strays, c
+	c.Life, c.Holds = o.life, o.holds
 	if at.Stderr != nil {
 		c.Stderr = func() *stderr.Writer { return o.stderr.Open(req.Key, at.Stderr) }
 	}

@@ -157,6 +157,9 @@ func TestWhatACallComesTo(t *testing.T) {
 				other <- nil
 				if e := <-other; c.want == nil || c.want.Session == mcpbridge.Alive {
 					require.Nil(t, e, "what fails one call fails no other")
+					if c.want != nil {
+						time.Sleep(c.want.RetryAfter)
+					}
 					e, _ = do(conn)
 					require.Nil(t, e)
 				}

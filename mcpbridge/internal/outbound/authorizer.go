@@ -37,7 +37,7 @@ type authorizer struct {
 	sent    redact.Recent // credentials of this session
 	// next sends the requests.
 	next interface {
-		transmit(*http.Request) (*http.Response, error)
+		transmit(req *http.Request, credentials http.Header) (*http.Response, error)
 		Secrets() []string
 	}
 
@@ -58,11 +58,11 @@ type refresh struct {
 // RoundTrip sends a request with credentials. If the server refuses these, RoundTrip refreshes them, and sends the
 // request once more.
 func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
-	signed, before, err := a.sign(req)
+	credentials, before, err := a.headers(req)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := a.next.transmit(signed)
+	resp, err := a.next.transmit(req, credentials)
 	if err != nil || !wire.MayRefresh(req.Context()) || a.session.IsControl.Load() || !refusesCredentials(resp) {
 		return resp, err
 	}
@@ -70,17 +70,17 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if again == nil {
 		return resp, nil
 	}
-	switch err := a.refresh(signed, resp, before); {
+	switch err := a.refresh(a.client.addHeaders(req, credentials), resp, before); {
 	case errors.Is(err, errFruitless):
 		return resp, nil
 	case err != nil:
 		return nil, &notRefreshed{err, Respond(req, resp.StatusCode, "", ReadRefusal(resp), resp.Header)}
 	}
 	resp.Body.Close()
-	if signed, _, err = a.sign(again); err != nil {
+	if credentials, _, err = a.headers(again); err != nil {
 		return nil, err
 	}
-	resp, err = a.next.transmit(signed)
+	resp, err = a.next.transmit(again, credentials)
 	if err == nil && resp.StatusCode == http.StatusUnauthorized {
 		a.mu.Lock()
 		a.fruitless = true
@@ -89,13 +89,13 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// sign returns the request with the current credentials, and how many refreshes had ended before.
-func (a *authorizer) sign(req *http.Request) (signed *http.Request, before int, err error) {
+// headers returns the current credentials for a request, and how many refreshes had ended before.
+func (a *authorizer) headers(req *http.Request) (headers http.Header, before int, err error) {
 	a.mu.Lock()
 	before = a.refreshes
 	a.mu.Unlock()
 	release := a.session.Discovery.Hold()
-	headers, err := guard.Call(func() (http.Header, error) {
+	headers, err = guard.Call(func() (http.Header, error) {
 		return a.session.Credentials.Headers(wire.WithoutValues(req.Context()))
 	})
 	release()
@@ -111,7 +111,7 @@ func (a *authorizer) sign(req *http.Request) (signed *http.Request, before int, 
 		}
 	}
 	if err == nil {
-		return a.client.addHeaders(req, headers), before, nil
+		return headers, before, nil
 	}
 	if req.Body != nil {
 		req.Body.Close()
@@ -128,7 +128,7 @@ func refusesCredentials(resp *http.Response) bool {
 	return lacksScopes || resp.StatusCode == http.StatusUnauthorized
 }
 
-// refresh gets new credentials for a request that was signed after the given number of refreshes. If a refresh is under
+// refresh gets new credentials for a request that got them after the given number of refreshes. If a refresh is under
 // way, it waits for that. It returns [errFruitless] if no refresh can help.
 func (a *authorizer) refresh(req *http.Request, resp *http.Response, before int) error {
 	repeats(req)

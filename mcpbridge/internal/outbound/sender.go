@@ -1,12 +1,14 @@
 package outbound
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/hold"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
@@ -19,12 +21,13 @@ type Sender struct {
 	client  *Client
 	auth    *authorizer // nil without credentials
 	cookies cookies
+	holds   holds
 	hidden  redact.Recent // secret parts of other URLs of the server
 }
 
 // NewSender returns the sender of a session.
 func NewSender(client *Client, session *transport.Session) *Sender {
-	s := &Sender{client: client}
+	s := &Sender{client: client, holds: holds{cmp.Or(session.Holds, new(hold.Book)), client.Config, session.Identity}}
 	if session.Credentials != nil {
 		s.auth = &authorizer{client: client, session: session, next: s}
 	}
@@ -57,16 +60,17 @@ func (s *Sender) Send(req *http.Request) (resp *http.Response, err error) {
 	}
 }
 
-// authorized sends a request with the headers of the configuration and with credentials.
+// authorized sends a request with the credentials that there are.
 func (s *Sender) authorized(req *http.Request) (*http.Response, error) {
 	if s.auth == nil {
-		return s.transmit(s.client.addHeaders(req, nil))
+		return s.transmit(req, nil)
 	}
 	return s.auth.RoundTrip(req)
 }
 
-// transmit sends one request with cookies. All requests pass here.
-func (s *Sender) transmit(req *http.Request) (*http.Response, error) {
+// transmit sends one request with the headers of the configuration, credentials and cookies, unless it is held. All requests pass
+// here.
+func (s *Sender) transmit(req *http.Request, credentials http.Header) (*http.Response, error) {
 	url := s.client.URL
 	switch {
 	case !sameOrigin(req.URL, url):
@@ -80,11 +84,16 @@ func (s *Sender) transmit(req *http.Request) (*http.Response, error) {
 			s.hidden.Add(secret, maxRecent)
 		}
 	}
-	req = s.cookies.onto(req)
+	if err := s.holds.check(req, credentials); err != nil {
+		req.Body.Close()
+		return nil, err
+	}
+	req = s.cookies.onto(s.client.addHeaders(req, credentials))
 	resp, err := s.handOver(req)
 	if err != nil {
 		return nil, withoutSecrets(err, s.Secrets)
 	}
+	s.holds.note(req, credentials, resp)
 	s.cookies.take(req.URL, resp)
 	return resp, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/hold"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/stderr"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 )
@@ -24,6 +25,10 @@ type Session struct {
 	Resume *mcpbridge.Resume
 	// Credentials are those of the session's key, or nil.
 	Credentials mcpbridge.Credentials
+	// Identity is that of the owner of Credentials, or empty: see [mcpbridge.Identified].
+	Identity string
+	// Holds has the calls that servers do not want for a while. Nil means that of the session alone.
+	Holds *hold.Book
 	// ConnectTimeout is how long the handshake may take.
 	ConnectTimeout time.Duration
 	// Strays counts the responses to requests of other connections.

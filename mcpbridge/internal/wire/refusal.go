@@ -63,9 +63,9 @@ func (r Refusal) Judge(secrets ...string) *mcpbridge.Error {
 	case r.Status == http.StatusUnauthorized, r.Status == http.StatusForbidden, r.Status == http.StatusProxyAuthRequired:
 		e.Class = mcpbridge.Unauthorized
 	case r.Status == http.StatusTooManyRequests:
-		e.Class, e.RetryAfter = mcpbridge.RateLimited, retryAfter(r.Header)
+		e.Class, e.RetryAfter = mcpbridge.RateLimited, RetryAfter(r.Header)
 	case r.Status >= 500, r.Status == http.StatusRequestTimeout, evidence.Front:
-		e.Class, e.RetryAfter = mcpbridge.ServerError, retryAfter(r.Header)
+		e.Class, e.RetryAfter = mcpbridge.ServerError, RetryAfter(r.Header)
 	case missing:
 		e.Class = mcpbridge.Unavailable
 	case r.Status >= 400:
@@ -137,8 +137,8 @@ func presenceOf(status int, isJSONRPC bool) mcpbridge.Presence {
 // maxRetryAfter bounds the delay that a server can ask for.
 const maxRetryAfter = 24 * time.Hour
 
-// retryAfter returns the Retry-After of a response, or 0.
-func retryAfter(header http.Header) time.Duration {
+// RetryAfter returns the Retry-After of a response, or 0.
+func RetryAfter(header http.Header) time.Duration {
 	value := header.Get("Retry-After")
 	if seconds, err := strconv.Atoi(value); err == nil && seconds > 0 {
 		return min(time.Duration(min(seconds, 1<<30))*time.Second, maxRetryAfter)

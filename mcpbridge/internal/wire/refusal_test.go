@@ -76,10 +76,10 @@ func TestRetryAfterIsReadInBothForms(t *testing.T) {
 		"": 0, "7": 7 * time.Second, "-1": 0, "soon": 0, "999999999": 24 * time.Hour,
 		time.Now().Add(-time.Hour).UTC().Format(http.TimeFormat): 0,
 	} {
-		require.Equal(t, want, retryAfter(http.Header{"Retry-After": {value}}), value)
+		require.Equal(t, want, RetryAfter(http.Header{"Retry-After": {value}}), value)
 	}
 	at := time.Now().Add(time.Minute).UTC().Format(http.TimeFormat)
-	require.InDelta(t, 60, retryAfter(http.Header{"Retry-After": {at}}).Seconds(), 2)
+	require.InDelta(t, 60, RetryAfter(http.Header{"Retry-After": {at}}).Seconds(), 2)
 }
 
 func FuzzJudge(f *testing.F) {
@@ -102,6 +102,6 @@ func FuzzJudge(f *testing.F) {
 // H-C3
 func TestRetryAfterIsBounded(t *testing.T) {
 	for _, value := range []string{"999999999999", "Fri, 31 Dec 9999 23:59:59 GMT"} {
-		require.Equal(t, 24*time.Hour, retryAfter(http.Header{"Retry-After": {value}}), value)
+		require.Equal(t, 24*time.Hour, RetryAfter(http.Header{"Retry-After": {value}}), value)
 	}
 }

@@ -45,6 +45,7 @@ const (
 	CodeUnauthorized Code = "unauthorized"
 	// CodeRateLimited: the server answered 429. If its answer had a Retry-After, calls with the same credentials are
 	// not sent to the same URL until then, for 10 minutes at most: they fail at once with this code, and have not run.
+	// So does a call beyond a bound of calls in a minute, and one that repeats itself too often.
 	CodeRateLimited Code = "rate_limited"
 	// CodeServerError: the server answered with an error.
 	CodeServerError Code = "server_error"

@@ -195,10 +195,11 @@ func TestStatelessRequestsOverHTTPHaveTheStatusOfTheRevision(t *testing.T) {
 
 // Clients without sessions may use the same ids at once. The end of a connection cancels its call, and no other one.
 func TestStatelessClientsMayUseTheSameIDs(t *testing.T) {
-	cancelled := make(chan string, 1)
+	runs, cancelled := make(chan struct{}), make(chan string, 1)
 	s := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
 	mcp.AddTool(s, &mcp.Tool{Name: "wait"}, func(ctx context.Context, _ *mcp.CallToolRequest, in struct{ Name string }) (*mcp.CallToolResult, any, error) {
 		if in.Name == "first" {
+			close(runs)
 			<-ctx.Done()
 			cancelled <- in.Name
 			return nil, nil, ctx.Err()
@@ -216,6 +217,7 @@ func TestStatelessClientsMayUseTheSameIDs(t *testing.T) {
 		_, err := p.post(ctx, call("first"))
 		require.ErrorIs(t, err, context.Canceled)
 	})
+	<-runs
 	for i := range 10 {
 		_, m := p.answer(call(fmt.Sprint("other", i)))
 		require.Contains(t, string(m.Result), fmt.Sprint(`"text":"other`, i))

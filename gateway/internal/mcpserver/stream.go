@@ -75,8 +75,9 @@ func (s *stream) put(m *Message) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m.Method == "" {
+	if m.Method == "" && s.only != nil {
 		s.status = statusOf(m)
+		clear(s.open) // at once: a reader that expected more would begin events, and the status would be lost
 	}
 	s.kept, s.size = append(s.kept, data), s.size+len(data)
 	s.trim()

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
@@ -161,4 +162,18 @@ func TestStandaloneStreamGoesOn(t *testing.T) {
 		l.send(&Message{Method: "three"}, nil)
 		require.Contains(t, get("another1.-1000"), "three", "of a process before this one")
 	})
+}
+
+// The reader of a stateless request never finds its response without its end: it would send events, whose status is always 200.
+func TestResponseToAStatelessRequestIsTheEndOfItsStream(t *testing.T) {
+	l := &httpLink{requests: map[string]*stream{}}
+	s, r := l.newStateless(&Message{ID: json.RawMessage("1"), Method: "ping"}, nil, t.Context())
+	s.put(&Message{Method: "notifications/message"})
+	_, _, last := s.take(0)
+	require.False(t, last)
+	s.put(&Message{ID: r.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound}})
+	messages, _, last := s.take(1)
+	require.Len(t, messages, 1)
+	require.True(t, last)
+	require.Equal(t, http.StatusNotFound, s.status)
 }

@@ -196,7 +196,7 @@ func (c *client) callTool(r *mcpserver.Request, params mcpserver.Object) (any, e
 		}
 	}
 	var refuses func() string
-	if c.g.cfg.Stability == toolset.Freeze || !s.wants(name, false) {
+	if c.g.cfg.Stability == toolset.Freeze || c.g.cfg.Pins != nil || !s.wants(name, false) {
 		refuses = func() string { return s.refuses(r, name, params) }
 	}
 	return c.callOn(r, s, name, params, refuses)
@@ -204,7 +204,13 @@ func (c *client) callTool(r *mcpserver.Request, params mcpserver.Object) (any, e
 
 // refuses returns why a call is not sent, or "": the tool does not pass the filters, or the arguments do not fit its definition.
 func (s *served) refuses(r *mcpserver.Request, name string, params mcpserver.Object) string {
-	s.confirm(r) //nolint:errcheck // then the last list counts, or the call says why the server is down
+	if s.c.g.cfg.Pins != nil {
+		if err := s.unpinned(r, "tools/list", name); err != nil {
+			return "The tool did not run: " + oneLine(err)
+		}
+	} else {
+		s.confirm(r, "tools/list") //nolint:errcheck // then the last list counts, or the call says why the server is down
+	}
 	if s.c.g.cfg.Stability == toolset.Freeze {
 		s.lists["tools/list"].settle(r)
 	}
@@ -235,18 +241,12 @@ func (c *client) callOn(r *mcpserver.Request, s *served, name string, params mcp
 		}
 		return &messages.CallTool{Header: h, Params: call}
 	}
-	var result messages.Result
-	var err error
-	for again := refuses != nil; ; again = false {
-		if refuses != nil {
-			if text := refuses(); text != "" {
-				return failed(text), nil
-			}
-		}
+	result, text, err := unless(refuses, func() (messages.Result, error) {
 		s.noteCall(name, params.Text("name"))
-		if result, err = c.run(r, s, params.Without("name", "arguments", "_meta"), command); !again || !hasNewSession(err) {
-			break
-		}
+		return c.run(r, s, params.Without("name", "arguments", "_meta"), command)
+	})
+	if text != "" {
+		return failed(text), nil
 	}
 	if failure, is := errors.AsType[*messages.Failure](err); is {
 		if failure.MayHaveRun {
@@ -266,6 +266,21 @@ func (c *client) callOn(r *mcpserver.Request, s *served, name string, params mcp
 		return result.(*messages.ToolResult).Result, nil
 	}
 	return s.tell(r, c.publicTasks(s, receipt.Verbatim)), nil
+}
+
+// unless runs an operation that is not replayed, unless refuses says why not. If its session is gone, it asks and runs once more. If refuses is
+// nil, the operation just runs.
+func unless(refuses func() string, run func() (messages.Result, error)) (result messages.Result, refused string, err error) {
+	for again := refuses != nil; ; again = false {
+		if refuses != nil {
+			if refused = refuses(); refused != "" {
+				return nil, refused, nil
+			}
+		}
+		if result, err = run(); !again || !hasNewSession(err) {
+			return result, "", err
+		}
+	}
 }
 
 // noteCall notes that a tool is called: a client that finds tools is shown it from now on, and later clients as well.
@@ -320,9 +335,27 @@ func (c *client) getPrompt(r *mcpserver.Request, params mcpserver.Object) (any, 
 		return nil, mcpserver.Invalid(fmt.Sprintf("unknown prompt %q", public))
 	}
 	get := &mcp.GetPromptParams{Meta: metaOf(r), Name: name}
-	return verbatim(c.run(r, s, params.Without("name", "_meta"), func(h messages.Header) messages.Operation {
-		return &messages.GetPrompt{Header: h, Params: get}
-	}))
+	var refuses func() string
+	if c.g.cfg.Pins != nil {
+		refuses = func() (text string) {
+			if err := s.unpinned(r, "prompts/list", name); err != nil {
+				text = oneLine(err)
+			}
+			return text
+		}
+	}
+	result, text, err := unless(refuses, func() (messages.Result, error) {
+		return c.run(r, s, params.Without("name", "_meta"), func(h messages.Header) messages.Operation {
+			if refuses != nil {
+				h.Replay = messages.ReplayNever
+			}
+			return &messages.GetPrompt{Header: h, Params: get}
+		})
+	})
+	if text != "" {
+		return nil, mcpserver.Invalid(text)
+	}
+	return verbatim(result, err)
 }
 
 func (c *client) readResource(r *mcpserver.Request, params mcpserver.Object) (any, error) {

@@ -36,6 +36,15 @@ type Backend interface {
 
 var _ Backend = (*supervisor.Supervisor)(nil)
 
+// Pins says which definitions are accepted, such as a [github.com/mcpactor/mcpactor/pin.Lock]. Each method returns nil for one that is, and
+// otherwise why it is not, for people and models. A name is the one that the server gives, and a digest that of package pin: it is
+// empty if a server has no instructions.
+type Pins interface {
+	Tool(server, name, digest string) error
+	Prompt(server, name, digest string) error
+	Instructions(server, digest string) error
+}
+
 // Config is the configuration of a gateway. The zero value is for clients in this process. It is read-only once given to [New].
 type Config struct {
 	// Servers are what clients of other programs get until [Gateway.Reload]: the names of servers, with filters for their tools. If an
@@ -60,6 +69,11 @@ type Config struct {
 	// the annotations of that say that it only reads. The permissions that a client has for tools by name do not apply to such calls. Defaults
 	// to false.
 	FindCalls bool
+	// Pins says which tools, prompts and instructions clients get. Lists are without what it refuses, a log message says why, and a call of it
+	// fails and is not sent: also one of a tool that its server does not list. Each call waits until the session of its client has listed.
+	// Pins is asked whenever a list is fetched and before each call, from any goroutine, and must not block. If its answers change, call
+	// [Gateway.Review]. The tools of [Gateway.Tools] have [toolset.Policy] instead. Defaults to nil: clients get everything.
+	Pins Pins
 	// LeftOut has a line for each server that is left out, with the reason. Clients of other programs get them as log messages.
 	LeftOut []string
 	// Quiet is the [messages.Header.Quiet] of requests of clients. Defaults to that of the supervisor.

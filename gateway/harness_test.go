@@ -127,6 +127,7 @@ type setup struct {
 	Stability       toolset.Stability
 	Find            int
 	FindCalls       bool
+	Pins            Pins
 }
 
 func worldOf(t *testing.T, with setup) *world {
@@ -151,7 +152,7 @@ func worldOf(t *testing.T, with setup) *world {
 	g, err := New(sup, Config{
 		Servers: with.Tools, Filters: with.Filters, LeftOut: with.LeftOut, Prefixed: with.Prefixed, Quiet: with.Quiet, Wait: with.Wait, Lingers: with.Lingers, Lists: with.Lists,
 		Sessions: with.Sessions, Clients: with.Clients, Key: with.Key, Logger: cfg.Logger,
-		Stability: with.Stability, Find: with.Find, FindCalls: with.FindCalls,
+		Stability: with.Stability, Find: with.Find, FindCalls: with.FindCalls, Pins: with.Pins,
 	})
 	require.NoError(t, err)
 	return &world{T: t, Gateway: g, sup: sup}

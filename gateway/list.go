@@ -216,7 +216,7 @@ func (it item) tool(s *served, at time.Time) view.Tool {
 // keeps reports whether a tool that the server does not have now stays shown: the filters let it pass, and it is no second one of its name.
 func (s *served) keeps(t view.Tool) bool {
 	known := s.lists["tools/list"].last()
-	isHidden := known != nil && slices.Contains(known.hidden, t.Name)
+	isHidden := known != nil && slices.Contains(known.hidden, t.Name) || known == nil && s.c.g.cfg.Pins != nil
 	return s.wants(t.Name, t.ReadsOnly) && !isHidden && t.IsFirst()
 }
 
@@ -244,6 +244,13 @@ func (c *client) serverOf(r *mcpserver.Request, method, public string) (s *serve
 		if rest, its := strings.CutPrefix(public, toolset.SafeName(s.name, "")); its && toolset.SafeName(s.name, rest) == public {
 			if l, _ := s.lists[method].get(r.Context, noWait); l == nil {
 				return s, rest, nil
+			}
+		}
+	}
+	for _, s := range c.servers() {
+		if known := s.lists[method].last(); known != nil {
+			if name = known.pinned.Find(func(name string) bool { return toolset.SafeName(s.name, name) == public }); name != "" {
+				return s, name, nil // the caller says why it is refused
 			}
 		}
 	}

@@ -110,10 +110,23 @@ func (s *served) offers(r *mcpserver.Request, tool string) (bool, error) {
 	case !s.wants(tool, true):
 		return false, nil
 	}
-	if err := s.confirm(r); err != nil {
+	if err := s.confirm(r, "tools/list"); err != nil {
 		return false, err
 	}
 	return s.tool(tool).ID != "", nil
+}
+
+// unpinned returns why a tool or a prompt may not be used now, or nil, if there are [Config.Pins]. It waits until the session of the client has
+// listed it.
+func (s *served) unpinned(r *mcpserver.Request, method, name string) error {
+	if err := s.confirm(r, method); err != nil {
+		return fmt.Errorf("the definition of %.100q could not be compared with the one that was accepted: %w", name, err)
+	}
+	s.lists[method].settle(r)
+	if known := s.lists[method].last(); known != nil {
+		return known.pinned.Accepts(name)
+	}
+	return errGone
 }
 
 // onEvent handles an event on which lists or settings of the client depend, and passes on what the server says.

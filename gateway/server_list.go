@@ -21,6 +21,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/gateway/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/gateway/internal/paramheader"
+	"github.com/mcpactor/mcpactor/gateway/internal/pinned"
 	"github.com/mcpactor/mcpactor/gateway/internal/view"
 	"github.com/mcpactor/mcpactor/internal/results"
 	"github.com/mcpactor/mcpactor/messages"
@@ -32,22 +33,22 @@ type kind struct {
 	items   string // the member of the result
 	key     string // the member that names an item: nobody can ask for an item without it
 	changed string // the notification
-	command func(messages.Header) messages.Operation
+	command func(h messages.Header, shared bool) messages.Operation
 }
 
 // kinds has the kinds, by the method that lists them.
 var kinds = map[string]kind{
-	"tools/list": {"tools", "name", "notifications/tools/list_changed", func(h messages.Header) messages.Operation {
-		return &messages.ListTools{Header: h, Shared: true}
+	"tools/list": {"tools", "name", "notifications/tools/list_changed", func(h messages.Header, shared bool) messages.Operation {
+		return &messages.ListTools{Header: h, Shared: shared}
 	}},
-	"prompts/list": {"prompts", "name", "notifications/prompts/list_changed", func(h messages.Header) messages.Operation {
-		return &messages.ListPrompts{Header: h, Shared: true}
+	"prompts/list": {"prompts", "name", "notifications/prompts/list_changed", func(h messages.Header, shared bool) messages.Operation {
+		return &messages.ListPrompts{Header: h, Shared: shared}
 	}},
-	"resources/list": {"resources", "uri", "notifications/resources/list_changed", func(h messages.Header) messages.Operation {
-		return &messages.ListResources{Header: h, Shared: true}
+	"resources/list": {"resources", "uri", "notifications/resources/list_changed", func(h messages.Header, shared bool) messages.Operation {
+		return &messages.ListResources{Header: h, Shared: shared}
 	}},
-	"resources/templates/list": {"resourceTemplates", "uriTemplate", "notifications/resources/list_changed", func(h messages.Header) messages.Operation {
-		return &messages.ListResourceTemplates{Header: h, Shared: true}
+	"resources/templates/list": {"resourceTemplates", "uriTemplate", "notifications/resources/list_changed", func(h messages.Header, shared bool) messages.Operation {
+		return &messages.ListResourceTemplates{Header: h, Shared: shared}
 	}},
 }
 
@@ -77,7 +78,8 @@ func (s *served) checkHeaders(ctx context.Context, tool string, arguments json.R
 type content struct {
 	source
 	items   []item
-	hidden  []string         // the names of tools that do not pass the filters
+	hidden  []string         // the names of tools that do not pass the filters, or that the pins refuse
+	pinned  *pinned.List     // nil without [Config.Pins]
 	rest    mcpserver.Object // the other members of the result
 	digest  [32]byte         // of the items, in whatever order and form
 	remarks []string         // those of the source, and what has become of odd items
@@ -186,10 +188,10 @@ func (l *list) last() *content {
 	return l.known
 }
 
-// confirm waits until the session of the client itself has listed its tools: a list of the catalogue may be one of before, when a tool changed
-// nothing, or had another definition. It waits as long as a request waits for a list.
-func (s *served) confirm(r *mcpserver.Request) error {
-	l := s.lists["tools/list"]
+// confirm waits until the session of the client itself has listed, such as its tools: a list of the catalogue may be one of before, when a tool
+// changed nothing, or had another definition. It waits as long as a request waits for a list.
+func (s *served) confirm(r *mcpserver.Request, method string) error {
+	l := s.lists[method]
 	if status := s.check(r.Context); status != nil && status.State == messages.StateReady && l.isOf(status.Generation) {
 		return nil // in the order of requests
 	}
@@ -319,6 +321,9 @@ func (l *list) fetch() {
 		}
 		if l.err = err; err == nil {
 			l.known, pause = got, firstPause
+			if got.pinned.HasRefused() && !own { // the session may have what is accepted by now
+				l.stale, l.own = true, true
+			}
 			l.confirmed = max(l.confirmed, got.generation)
 			if changed = l.shown != nil && *l.shown != got.digest; changed {
 				*l.shown = got.digest
@@ -352,11 +357,7 @@ func (l *list) fetch() {
 // fetch asks the catalogue for a list. It waits for a server that is down until the client leaves.
 func (s *served) fetch(ctx context.Context, l *list, own bool) (*content, error) {
 	h := s.header(24 * time.Hour)
-	command := l.command(h)
-	if own {
-		command = &messages.ListTools{Header: h}
-	}
-	reply, err := s.c.g.do.Do(ctx, command)
+	reply, err := s.c.g.do.Do(ctx, l.command(h, !own))
 	if said, is := errors.AsType[*jsonrpc.Error](err); is && said.Code == jsonrpc.CodeMethodNotFound { // it has no such things
 		s.endpoint.end()
 		return s.newContent(l, source{}, &messages.Listing{})
@@ -405,7 +406,8 @@ func (s *served) fetch(ctx context.Context, l *list, own bool) (*content, error)
 // clients. In front of several servers, odd members are changed or left out, and remarks say so: some clients refuse a whole
 // list, and so the items of all servers, because of one member.
 func (s *served) newContent(of *list, from source, listed *messages.Listing) (*content, error) {
-	if of.known != nil && reflect.DeepEqual(of.known.source, from) { // only fetch changes it
+	pins := s.c.g.cfg.Pins
+	if of.known != nil && pins == nil && reflect.DeepEqual(of.known.source, from) { // only fetch changes it
 		same := *of.known
 		same.at, same.until, same.generation = listed.At, listed.Until, 0
 		return &same, nil
@@ -415,6 +417,11 @@ func (s *served) newContent(of *list, from source, listed *messages.Listing) (*c
 	things, ok := results.Elements(of.method, of.items, result[of.items])
 	if !ok {
 		return nil, fmt.Errorf("the list of %s that the server has sent cannot be read", of.items)
+	}
+	l.pinned = pinned.NewList(pins, s.name, of.method)
+	var why error
+	if l.server, why = pinned.Instructions(pins, s.name, l.server); why != nil && of.items == "tools" { // once is enough
+		l.remarks = append(l.remarks, oneLine(why))
 	}
 	isMerged := s.c.offer.prefixed
 	var sums []string
@@ -427,6 +434,11 @@ func (s *served) newContent(of *list, from source, listed *messages.Listing) (*c
 			continue
 		}
 		if of.items == "tools" && !s.wants(name, view.ReadsOnly(one)) {
+			l.hidden = append(l.hidden, name)
+			continue
+		}
+		if why := l.pinned.Add(name, raw); why != nil {
+			l.remarks = append(l.remarks, oneLine(why))
 			l.hidden = append(l.hidden, name)
 			continue
 		}

@@ -72,6 +72,8 @@ var imports = []struct{ of, may string }{
 	{"internal/exact internal/finder internal/rank internal/schemas internal/shown internal/toolsize internal/visible internal/wellformed", ""},
 	{"internal/oauthresource", "internal/loopback internal/visible"},
 	{"internal/relay", "internal/dispatch"},
+	{"internal/definition", "internal/exact"},
+	{"pin", "internal/definition"},
 
 	// What is said.
 	{"messages", "internal/caller"},
@@ -165,15 +167,16 @@ var imports = []struct{ of, may string }{
 	{"supervisor/telemetry", "actors mcpbridge messages supervisor internal/caller internal/dial internal/rounds internal/tasks internal/tracecontext"},
 	{"internal/clusterapi", "messages internal/callbook internal/caller internal/dial internal/dispatch internal/door internal/entry internal/freeport internal/guard internal/mismatch internal/operations internal/recordkey " +
 		"internal/protocol internal/relay internal/results internal/storelimit internal/tracecontext"}, // the module cluster has the rest
-	{"toolset/...", "internal/pattern internal/repeats mcpbridge messages supervisor toolset/... internal/callbook internal/caller internal/exact internal/finder internal/guard internal/limits internal/nearest internal/rank internal/relay internal/schemas internal/shown internal/tracecontext internal/visible"},
+	{"toolset/...", "internal/pattern internal/repeats mcpbridge messages supervisor toolset/... internal/callbook internal/caller internal/definition internal/exact internal/finder internal/guard internal/limits internal/nearest internal/rank internal/relay internal/schemas internal/shown internal/tracecontext internal/visible"},
 	{"config", "mcpbridge messages supervisor toolset internal/loopback internal/nearest internal/wellformed"},
 
 	{"internal/listfile", "mcpbridge messages internal/recordkey"},
 	{"gateway/internal/paramheader gateway/internal/rounds gateway/internal/seal", ""},
 	{"gateway/internal/mcpserver", "gateway/internal/paramheader internal/loopback internal/wellformed"},
 	{"gateway/internal/publicid", "gateway/internal/seal"},
+	{"gateway/internal/pinned", "gateway/internal/mcpserver internal/definition internal/results"},
 	{"gateway/internal/view", "gateway/internal/mcpserver internal/finder internal/rank internal/schemas internal/shown"},
-	{"gateway", "mcpbridge messages resume supervisor toolset gateway/internal/mcpserver gateway/internal/paramheader gateway/internal/publicid gateway/internal/rounds gateway/internal/seal gateway/internal/view internal/caller internal/finder internal/identity internal/introduction internal/listclass internal/listfile internal/recordkey internal/results internal/shown internal/visible"},
+	{"gateway", "mcpbridge messages resume supervisor toolset gateway/internal/mcpserver gateway/internal/paramheader gateway/internal/pinned gateway/internal/publicid gateway/internal/rounds gateway/internal/seal gateway/internal/view internal/caller internal/finder internal/identity internal/introduction internal/listclass internal/listfile internal/recordkey internal/results internal/shown internal/visible"},
 
 	// The rooms of the command mcpactor.
 	{"cmd/internal/cli", "supervisor supervisor/debug supervisor/health"},

@@ -50,6 +50,9 @@ func (t *Toolset) use(ctx context.Context, h messages.Header, name string, argum
 	if err != nil {
 		return nil, err
 	}
+	if err := t.repeated(call); err != nil {
+		return nil, err
+	}
 	return t.do(ctx, call)
 }
 
@@ -87,12 +90,43 @@ func (t *Toolset) noteRefused(ctx context.Context, call *messages.CallTool, err 
 	f.MayHaveRun = wrong != nil // who answers again may send it
 }
 
-// do sends a call, and waits for the reply.
+// do sends a call, and waits for the reply. If definitions have to be accepted, the call is for the session that has listed its tools. If that
+// is gone, the call is sent once more, when the next one has listed the same definition.
 func (t *Toolset) do(ctx context.Context, call *messages.CallTool) (*messages.ToolResult, error) {
-	digest := callbook.DigestOf(call)
-	if err := t.repeated(call, digest); err != nil {
+	if !t.cfg.Policy.accepts() {
+		return t.sendOnce(ctx, call)
+	}
+	call.Replay = messages.ReplayNever
+	l := t.listOf(call.Key)
+	before := t.definitionOf(l, call)
+	result, err := t.sendOnce(ctx, call)
+	f, is := errors.AsType[*messages.Failure](err)
+	if isUnsent := is && !f.MayHaveRun && (f.Code == messages.CodeExpired || f.Code == messages.CodeLost); !isUnsent || call.Durable || before == "" {
+		return result, err
+	}
+	if t.prove(ctx, l) != nil || t.definitionOf(l, call) != before {
 		return nil, err
 	}
+	again := *call
+	return t.sendOnce(ctx, &again)
+}
+
+// definitionOf returns the digest of the tool of a call in its list, or "" if it is not offered there.
+func (t *Toolset) definitionOf(l *list, call *messages.CallTool) string {
+	if l == nil {
+		return ""
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, tool := range l.offered() {
+		if tool.Original == call.Params.Name {
+			return tool.Digest
+		}
+	}
+	return ""
+}
+
+func (t *Toolset) sendOnce(ctx context.Context, call *messages.CallTool) (*messages.ToolResult, error) {
 	reply, err := t.client.Do(ctx, call)
 	if errors.Is(err, messages.CodeUnknownServer) {
 		t.feed.mark(call.Key.Server)
@@ -101,14 +135,17 @@ func (t *Toolset) do(ctx context.Context, call *messages.CallTool) (*messages.To
 		return nil, err
 	}
 	result := reply.(*messages.ToolResult)
-	t.mu.Lock()
-	t.repeats.End(digest, result.Result, time.Now())
-	t.mu.Unlock()
+	if result.Attempt > 0 { // else it was sent before
+		t.mu.Lock()
+		t.repeats.End(callbook.DigestOf(call), result.Result, time.Now())
+		t.mu.Unlock()
+	}
 	return result, nil
 }
 
-// repeated returns the failure of a call with a digest that is one more of a row, see [Config.MaxRepeats].
-func (t *Toolset) repeated(call *messages.CallTool, digest string) error {
+// repeated returns the failure of a call that is one more of a row, see [Config.MaxRepeats].
+func (t *Toolset) repeated(call *messages.CallTool) error {
+	digest := callbook.DigestOf(call)
 	t.mu.Lock()
 	why, in := t.repeats.Begin(digest, limits.Of(t.cfg.MaxRepeats), time.Now())
 	t.mu.Unlock()
@@ -189,6 +226,13 @@ func (t *Toolset) decide(ctx context.Context, h messages.Header, name string, ar
 			}
 		}
 		tool := set.Tool(name)
+		if t.cfg.Policy.accepts() {
+			if f := t.cfg.Policy.refuses(tool); f != nil { // nobody accepts it any more
+				f.Op = "tools/call"
+				return nil, f
+			}
+			call.Replay = messages.ReplayNever // see do
+		}
 		if err := t.misfit(call, tool); err != nil {
 			return nil, err
 		}
@@ -262,7 +306,10 @@ func (t *Toolset) with(ctx context.Context, name string) (*Set, error) {
 		if errors.Is(ctx.Err(), context.Canceled) {
 			return nil, errGaveUp(ctx)
 		}
-		return t.known(missing), nil
+		if set = t.known(missing); set.Tool(name) == nil || !t.cfg.Policy.accepts() {
+			return set, nil
+		}
+		tool = set.Tool(name)
 	}
 	l := t.listOf(messages.Key{Server: tool.Server, Scope: tool.Scope})
 	switch {
@@ -274,7 +321,11 @@ func (t *Toolset) with(ctx context.Context, name string) (*Set, error) {
 		t.refresh(limited, l, t.join(ctx, l), time.Now()) //nolint:errcheck // then the last list counts
 		return t.known(nil), nil
 	}
-	if err := t.refresh(ctx, l, t.join(ctx, l), time.Now()); err != nil {
+	err := t.refresh(ctx, l, t.join(ctx, l), time.Now())
+	if err == nil && t.cfg.Policy.accepts() {
+		err = t.prove(ctx, l)
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			return nil, errGaveUp(ctx)
 		}

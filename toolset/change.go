@@ -101,7 +101,7 @@ func (t *Toolset) changes(l *list, on messages.Receipt, before, after []*Tool) (
 		case was == nil:
 			note(ToolAdded, nil, tool, nil)
 		case was.Digest != tool.Digest:
-			note(ToolRedefined, was, tool, was.definition.changed(tool.definition))
+			note(ToolRedefined, was, tool, was.digests.changed(tool.digests))
 		}
 	}
 	return events

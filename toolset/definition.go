@@ -1,6 +1,10 @@
 package toolset
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/mcpactor/mcpactor/internal/definition"
+)
 
 // OpenAIChat returns the definitions of all tools for the field "tools" of OpenAI's
 // Chat Completions API and of compatible APIs: one JSON object for each tool.
@@ -55,7 +59,7 @@ func (s *Set) define(render func(*Tool) any) []json.RawMessage {
 	}
 	all := make([]json.RawMessage, len(s.Tools))
 	for i, tool := range s.Tools {
-		all[i] = encode(render(tool))
+		all[i] = definition.Encode(render(tool))
 	}
 	return all
 }

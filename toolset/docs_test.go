@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/internal/definition"
 )
 
 func TestEveryFieldAndMethodIsInTheDocs(t *testing.T) {
@@ -28,7 +30,7 @@ func TestEveryFieldAndMethodIsInTheDocs(t *testing.T) {
 			}
 		}
 	}
-	for _, name := range append(fields[:], string(ToolAdded), string(ToolRemoved), string(ToolRedefined), FindTool, ReadTool, string(Append), string(Freeze), string(Follow)) {
+	for _, name := range append(definition.ToolFields[:], string(ToolAdded), string(ToolRemoved), string(ToolRedefined), FindTool, ReadTool, string(Append), string(Freeze), string(Follow)) {
 		require.Contains(t, string(docs), "`"+name+"`")
 	}
 	failures := string(docs)[strings.Index(string(docs), "\n## Failures\n"):]

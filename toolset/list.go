@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -29,6 +30,7 @@ type list struct {
 	made    source              // of the last list; only fetch uses it
 	tools   []*Tool             // of the last list; read-only
 	leftOut []*messages.Failure // of the last list; read-only
+	refused []*messages.Failure // for the tools that the policy does not accept; read-only
 	unknown bool                // the supervisor does not know the server
 	known   []*Tool             // as tools, but kept while the supervisor does not know the server
 	begun   bool                // known was listed
@@ -40,6 +42,8 @@ type list struct {
 	seen   uint64    // the number of events that the list reflects
 	opened session   // the last session that was opened and had not been listed before
 	on     session   // the session that was listed, if it is the key's own
+	own    bool      // the next fetch asks the session itself
+	proved session   // the last session of the key that was listed
 	until  time.Time // when the list must be asked for again, or zero
 }
 
@@ -53,9 +57,9 @@ type session struct {
 func (l *list) wanted() uint64 { return l.news + l.changes.Load() }
 
 // stale reports whether the catalogue must be asked for the list again. It knows whether the server must list again.
-// The list of a server that is down is stale: who asks for it has the server probed.
+// The list of a server that is down is stale: who asks for it has the server probed. So is one with tools that somebody may have accepted by now.
 func (l *list) stale() bool {
-	return l.down || l.seen != l.wanted() || !l.until.IsZero() && !time.Now().Before(l.until)
+	return l.down || l.own || len(l.refused) > 0 || l.seen != l.wanted() || !l.until.IsZero() && !time.Now().Before(l.until)
 }
 
 // join returns a channel that gets the end of a fetch of the list, or nil if the list is not stale.
@@ -75,14 +79,16 @@ func (t *Toolset) join(ctx context.Context, l *list) <-chan singleflight.Result 
 func (t *Toolset) fetch(ctx context.Context, l *list) error {
 	t.mu.Lock()
 	seen, opened := l.wanted(), l.opened // the reply reflects all events so far
-	op := &messages.ListTools{Header: messages.To(l.key.Server, l.key.Scope), Shared: true, Fresh: l.down}
+	isKept := l.on.generation == 0       // a list that was kept from before may have what is no longer refused
+	op := &messages.ListTools{Header: messages.To(l.key.Server, l.key.Scope), Shared: !l.own && (len(l.refused) == 0 || !isKept), Fresh: l.down}
+	l.own = false
 	t.mu.Unlock()
 	if op.Fresh {
 		op.Deadline = time.Now().Add(probeTime)
 	}
 	reply, err := t.client.Do(ctx, op)
 	var listed *messages.ToolList
-	from, tools, leftOut, changed := &messages.Listing{}, l.tools, l.leftOut, false
+	from, tools, leftOut, refused, changed := &messages.Listing{}, l.tools, l.leftOut, l.refused, false
 	if err == nil {
 		listed = reply.(*messages.ToolList)
 		from = cmp.Or(listed.Listing, from) // it has none if an interceptor has made the reply
@@ -94,6 +100,8 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 		case t.ignores():
 			tools, changed = confirmed(tools, from.At), true
 		}
+		refused = t.cfg.Policy.refused(tools)
+		changed = changed || !reflect.DeepEqual(refused, l.refused)
 	}
 	defer func() {
 		if changed {
@@ -120,16 +128,19 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 			}
 		}
 		l.unknown = false
-		l.tools, l.leftOut, l.known, l.begun = tools, leftOut, tools, true
+		l.tools, l.leftOut, l.refused, l.known, l.begun = tools, leftOut, refused, tools, true
 		l.on, l.seen, l.until = session{listed.Supervisor, listed.Generation}, seen, from.Until
 		if l.opened != opened && l.opened == l.on { // it was opened for the list
 			l.seen++
+		}
+		if listed.Generation != 0 {
+			l.proved = l.on
 		}
 		if changed {
 			t.all = nil
 		}
 	case errors.Is(err, messages.CodeUnknownServer):
-		l.tools, l.leftOut, l.made, l.unknown, t.all = nil, nil, source{}, true, nil
+		l.tools, l.leftOut, l.refused, l.made, l.unknown, t.all = nil, nil, nil, source{}, true, nil
 	}
 	return err
 }
@@ -221,6 +232,36 @@ func (t *Toolset) wait(ctx context.Context, l *list, fetch <-chan singleflight.R
 	case <-ctx.Done():
 		return t.late(ctx, l, time.Since(began))
 	}
+}
+
+// prove waits until the session on which a tool is called has listed its tools: another session may have been shown other definitions.
+func (t *Toolset) prove(ctx context.Context, l *list) error {
+	reply, err := t.client.Do(ctx, &messages.Open{Header: messages.To(l.key.Server, l.key.Scope)})
+	if err != nil {
+		return err
+	}
+	open := reply.(messages.Result).GetReceipt()
+	t.mu.Lock()
+	isKnown := l.proved == session{open.Supervisor, open.Generation}
+	l.own = l.own || !isKnown
+	t.mu.Unlock()
+	if isKnown {
+		return nil
+	}
+	return t.refresh(ctx, l, t.join(ctx, l), time.Now())
+}
+
+// refuses reports whether the policy does not accept a tool of the list.
+func (l *list) refuses(tool *Tool) bool {
+	return slices.ContainsFunc(l.refused, func(f *messages.Failure) bool { return f.Target == tool.Original })
+}
+
+// offered returns the tools that the policy accepts.
+func (l *list) offered() []*Tool {
+	if l.refused == nil {
+		return l.tools
+	}
+	return slices.DeleteFunc(slices.Clone(l.tools), l.refuses)
 }
 
 // failure returns the error of a fetch as the failure of this list: an interceptor may have named

@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/definition"
 	"github.com/mcpactor/mcpactor/internal/exact"
 )
 
@@ -151,5 +152,5 @@ func jsonOf(value any) string {
 	if _, err := json.Marshal(value); err != nil {
 		return fmt.Sprintf("[%T, which is not JSON]", value)
 	}
-	return string(encode(value))
+	return string(definition.Encode(value))
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/mcpactor/mcpactor/internal/guard"
+	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -18,6 +19,12 @@ import (
 // and do not copy a Policy after it. Its functions may be called by several goroutines at once.
 // If one of them panics, the call fails with [messages.CodeInternal].
 type Policy struct {
+	// Accept decides about the definition of a tool that a server has listed, before the model is shown it: an error leaves the tool out.
+	// It is in [Set.LeftOut] then, and a call of it fails with [messages.CodeRefused] and the text of the error, and is not sent. A
+	// [github.com/mcpactor/mcpactor/pin.Lock] has such decisions. With Accept, the first call on a session waits until that session has
+	// listed its tools. Accept is asked again before each call of the tool, and a tool that was left out is asked about again whenever
+	// tools are listed. It must not block. nil accepts all tools. If only Accept is set, every call of a tool that it accepts is sent.
+	Accept func(*Tool) error
 	// Decide decides about a call. It must not block. It may look up a digest that an earlier
 	// process has stored. nil returns [Ask] for every call. The annotations of a tool are what
 	// the server says: do not trust them.
@@ -73,8 +80,43 @@ type Decision struct {
 // definitionKey identifies the definition of a tool, for which an answer is remembered.
 type definitionKey struct{ server, tool, digest string }
 
+// accepts reports whether definitions have to be accepted.
+func (p *Policy) accepts() bool { return p != nil && p.Accept != nil }
+
+// refused returns a failure for each tool that is not accepted.
+func (p *Policy) refused(tools []*Tool) (all []*messages.Failure) {
+	if !p.accepts() {
+		return nil
+	}
+	for _, tool := range tools {
+		if f := p.refuses(tool); f != nil {
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// refuses returns why a tool is not accepted, or nil.
+func (p *Policy) refuses(tool *Tool) *messages.Failure {
+	_, err := guard.Call(func() (any, error) { return nil, p.Accept(tool) })
+	if err == nil {
+		return nil
+	}
+	f := &messages.Failure{
+		Key: messages.Key{Server: tool.Server, Scope: tool.Scope}, Op: "tools/list", Target: tool.Original, Code: messages.CodeRefused,
+		Detail: visible.Detail(err.Error()), Cause: err,
+	}
+	if p := (*guard.Panic)(nil); errors.As(err, &p) {
+		f.Detail = visible.Detail(fmt.Sprintf("the policy panicked: %v", p.Value))
+	}
+	return f
+}
+
 // approve returns the decision about a call, and waits for an answer where one is needed.
 func (p *Policy) approve(ctx context.Context, tool *Tool, call *messages.CallTool) (Decision, error) {
+	if p.Decide == nil && p.Ask == nil && p.accepts() {
+		return Decision{Verdict: Allow}, nil
+	}
 	decision, decided, err := p.decide(tool, call)
 	if err != nil || decided {
 		return decision, err

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/definition"
 )
 
 // toolError marks an error where the API has no field for it.
@@ -26,7 +28,7 @@ func (o Output) Text() string {
 
 // OpenAIChat returns the "content" of a message of role "tool" for OpenAI's Chat
 // Completions API: [Output.Text] as a JSON string.
-func (o Output) OpenAIChat() json.RawMessage { return encode(o.Text()) }
+func (o Output) OpenAIChat() json.RawMessage { return definition.Encode(o.Text()) }
 
 // OpenAIResponses returns the "output" of a function_call_output for OpenAI's Responses
 // API: a JSON array of input_text and input_image. An error begins with the text "[tool
@@ -53,7 +55,7 @@ func (o Output) OpenAIResponses() json.RawMessage {
 		}
 		items = append(items, text(part.visible()))
 	}
-	return encode(items)
+	return definition.Encode(items)
 }
 
 // Anthropic returns the "content" of a tool_result for Anthropic's Messages API: a JSON
@@ -80,7 +82,7 @@ func (o Output) Anthropic() json.RawMessage {
 			Text string `json:"text"`
 		}{"text", part.visible()})
 	}
-	return encode(blocks)
+	return definition.Encode(blocks)
 }
 
 // image returns the data of an image that the APIs accept, and its MIME type, or "".

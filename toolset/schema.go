@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcpactor/mcpactor/internal/definition"
 	"github.com/mcpactor/mcpactor/internal/schemas"
 	"github.com/mcpactor/mcpactor/internal/visible"
 )
@@ -27,7 +28,7 @@ const (
 func parameters(schema any) (json.RawMessage, error) {
 	top, fits := object(schema)
 	if !fits {
-		return encode(map[string]any{
+		return definition.Encode(map[string]any{
 			"type": "object", "properties": map[string]any{},
 			"description": fmt.Sprintf("The schema of the arguments is left out: it has more than %d bytes.", maxSchema),
 		}), nil
@@ -64,7 +65,7 @@ func parameters(schema any) (json.RawMessage, error) {
 	if missing := schemas.Missing(top, references); missing != "" {
 		return nil, fmt.Errorf("$ref: %.100q leads to nothing", missing)
 	}
-	return encode(top), nil
+	return definition.Encode(top), nil
 }
 
 // branches collects the properties in the branches of a schema.
@@ -113,7 +114,7 @@ func (b *branches) add(branch any, always bool, depth int) {
 	b.seen[look] = true
 	properties, _ := schema["properties"].(map[string]any)
 	for name, property := range properties {
-		if one := (variant{name, string(encode(property))}); !b.known[one] {
+		if one := (variant{name, string(definition.Encode(property))}); !b.known[one] {
 			b.known[one] = true
 			b.variants[name] = append(b.variants[name], property)
 		}
@@ -199,16 +200,4 @@ func readable(value any) any {
 		}
 	}
 	return value
-}
-
-// encode renders a value as JSON without escapes for HTML, or as null if JSON cannot
-// express the value.
-func encode(value any) json.RawMessage {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if e.Encode(value) != nil {
-		return json.RawMessage("null")
-	}
-	return bytes.TrimSpace(b.Bytes())
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/mcpactor/mcpactor/internal/definition"
 	"github.com/mcpactor/mcpactor/internal/finder"
 	"github.com/mcpactor/mcpactor/internal/rank"
 	"github.com/mcpactor/mcpactor/internal/shown"
@@ -109,7 +110,7 @@ func (t *Toolset) find(arguments any) (*messages.ToolResult, error) {
 	t.remember(tools)
 	found := make([]finder.Found, len(tools))
 	for i, tool := range tools {
-		found[i] = finder.Found{Name: tool.Name, Definition: encode(functionOf(tool))}
+		found[i] = finder.Found{Name: tool.Name, Definition: definition.Encode(functionOf(tool))}
 	}
 	return textResult(finder.Text(found, len(set.catalog.tools))), nil
 }

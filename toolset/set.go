@@ -28,7 +28,8 @@ type Set struct {
 	Missing []*messages.Failure
 	// LeftOut has a failure for each thing that is left out of a list, in the order of the configuration: its Key names the
 	// server, and its Detail says what and why, and may quote names of the server, which must not be trusted. Its Target is
-	// the tool if model APIs refuse the tool's input schema, and with it the whole request. Otherwise it is empty, and the
+	// the tool if model APIs refuse the tool's input schema, and with it the whole request, or if [Policy.Accept] does not accept the
+	// tool: its code is [messages.CodeRefused] then. Otherwise it is empty, and the
 	// Detail is one of the [messages.Receipt.Remarks] on the list: a part that cannot be read, or the rest of an incomplete list.
 	LeftOut []*messages.Failure
 
@@ -104,8 +105,12 @@ func (s *Set) unknown(name string) error {
 	}
 	for _, left := range s.LeftOut {
 		if left.Target != "" && SafeName(left.Key.Server, left.Target) == name {
+			code := messages.CodeInvalid
+			if left.Code == messages.CodeRefused {
+				code = messages.CodeRefused
+			}
 			return &messages.Failure{
-				Key: left.Key, Op: "tools/call", Target: left.Target, Code: messages.CodeInvalid,
+				Key: left.Key, Op: "tools/call", Target: left.Target, Code: code,
 				Detail: fmt.Sprintf("%.100q cannot be called: %s", name, left.Detail), Cause: left.Cause,
 			}
 		}

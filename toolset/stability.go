@@ -94,11 +94,11 @@ func (t *Toolset) next(was shown.List[*Tool], now []*Tool, adds func(*Tool) bool
 	return next
 }
 
-// keeps reports whether a tool that its server does not have now stays shown: unless the supervisor no longer knows the server. The
-// caller holds the mutex.
+// keeps reports whether a tool that is not offered now stays shown: unless the supervisor no longer knows the server, or the policy does not
+// accept the definition that the tool has now. The caller holds the mutex.
 func (t *Toolset) keeps(tool *Tool) bool {
 	isOwn := tool.Server == ""
-	return isOwn || slices.ContainsFunc(t.lists, func(l *list) bool { return l.key.Server == tool.Server && !l.unknown })
+	return isOwn || slices.ContainsFunc(t.lists, func(l *list) bool { return l.key.Server == tool.Server && !l.unknown && !l.refuses(tool) })
 }
 
 func shownOf(tools []*Tool) shown.List[*Tool] {

@@ -45,7 +45,7 @@ type Tool struct {
 	Digest string
 
 	listed     time.Time // when the server has listed it, or zero if that is not known
-	definition definition
+	digests    digests
 	parameters json.RawMessage
 }
 
@@ -102,12 +102,12 @@ func newTool(filter Filter, from *mcp.Tool, parameters json.RawMessage) *Tool {
 		"slug":         cmp.Or(filter.Slug, filter.Name),
 	}
 	maps.Copy(metadata, filter.Metadata)
-	definition := definitionOf(from)
+	digests := digestsOf(from)
 	return &Tool{
 		Name: SafeName(filter.Name, from.Name), Server: filter.Name, Scope: filter.Scope, Original: from.Name,
 		Title: title, Description: visible.Text(from.Description),
 		InputSchema: from.InputSchema, OutputSchema: from.OutputSchema,
 		Annotations: from.Annotations, Metadata: metadata,
-		Digest: definition.digest, definition: definition, parameters: parameters,
+		Digest: digests.whole, digests: digests, parameters: parameters,
 	}
 }

@@ -255,12 +255,12 @@ func (t *Toolset) known(missing []*messages.Failure) *Set {
 	if t.all == nil {
 		var tools []*Tool
 		for _, l := range t.lists {
-			tools = append(tools, l.tools...)
+			tools = append(tools, l.offered()...)
 		}
 		t.all = newCatalog(tools)
 		for _, l := range t.lists {
 			t.all.servers = append(t.all.servers, l.key.Server)
-			t.all.leftOut = append(t.all.leftOut, l.leftOut...)
+			t.all.leftOut = slices.Concat(t.all.leftOut, l.leftOut, l.refused)
 		}
 	}
 	return &Set{Tools: t.all.tools, Missing: missing, LeftOut: t.all.leftOut, catalog: t.all}

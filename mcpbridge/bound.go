@@ -35,15 +35,16 @@ func (b Bound) Validate() error {
 	if err := pattern.Check(b.Tool); err != nil {
 		return fmt.Errorf("tool: %q is not a pattern: %w", b.Tool, err)
 	}
+	most := limits.Of(-1)
 	for _, number := range []struct {
 		name  string
 		value int
 	}{{"perMinute", b.PerMinute}, {"total", b.Total}, {"inFlight", b.InFlight}} {
-		if number.value < 0 {
+		switch {
+		case number.value < 0:
 			return fmt.Errorf("%s: %d is negative: 0 is no bound", number.name, number.value)
-		}
-		if err := limits.Check(number.name, number.value); err != nil {
-			return err
+		case number.value > most:
+			return fmt.Errorf("%s: %d is more than %d: 0 is no bound", number.name, number.value, most)
 		}
 	}
 	if cmp.Or(b.PerMinute, b.Total, b.InFlight) == 0 {

@@ -46,7 +46,7 @@ func TestCallsBeyondABoundAreNotSent(t *testing.T) {
 		h.send(call("a", "hang", on("own"), within(time.Second))).fails(messages.CodeDeadline)
 		other.fails(messages.CodeDeadline)
 		h.send(call("c", "count", on("own"))).ok() // the ninth
-		require.Contains(t, h.refuses(call("d", "count", on("own")), messages.CodeRefused).Detail, "all 9 calls")
+		require.Contains(t, h.refuses(call("d", "count", on("own")), messages.CodeRefused).Detail, "is 9 in all")
 
 		h.send(call("a", "count")).ok()
 		h.refuses(call("a", "count"), messages.CodeRefused)
@@ -110,8 +110,9 @@ func TestCallsThatRepeatThemselvesStop(t *testing.T) {
 
 func TestWrongBoundsAreNamed(t *testing.T) {
 	for want, cfg := range map[string]supervisor.Config{
-		"bounds[1].total: -1 is negative": {Bounds: []supervisor.Bound{{Total: 1}, {Total: -1}}},
-		"maxRepeats: -2 is negative":      {MaxRepeats: -2},
+		"bounds[1].total: -1 is negative":                                {Bounds: []supervisor.Bound{{Total: 1}, {Total: -1}}},
+		"bounds[0].total: 16777217 is more than 16777216: 0 is no bound": {Bounds: []supervisor.Bound{{Total: 1<<24 + 1}}},
+		"maxRepeats: -2 is negative":                                     {MaxRepeats: -2},
 		`servers[0] "own": limits.bounds[0].tool: "[" is not a pattern`: {Servers: own(supervisor.Limits{
 			Bounds: []supervisor.Bound{{Tool: "[", Total: 1}},
 		})},

@@ -3,12 +3,15 @@ package toolset_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
@@ -50,4 +53,45 @@ func TestRowOfCallsEnds(t *testing.T) {
 			require.NoError(t, err)
 		}
 	})
+}
+
+// A program that runs again asks for the results that it has had, in a moment. They are not sent, and make no row.
+func TestResultsThatAreKnownMakeNoRow(t *testing.T) {
+	atBank(t, func(ctx context.Context, b *bank) {
+		store := new(resume.Memory)
+		for range 2 { // processes
+			w := b.process(store, toolset.Config{MaxRepeats: 2})
+			for i := range 4 {
+				require.Equal(t, "paid", outcome(w.Call(messages.WithDurable(ctx, fmt.Sprint("poll-", i)), "bank__pay", nil)))
+				if len(b.paid()) < 4 {
+					time.Sleep(time.Minute)
+				}
+			}
+		}
+		require.Len(t, b.paid(), 4)
+		time.Sleep(time.Minute)
+		w := b.process(store, toolset.Config{MaxRepeats: 2})
+		for i := range 3 {
+			want := []string{"paid", "paid", "rate_limited?"}[i]
+			require.Equal(t, want, outcome(w.Call(messages.WithDurable(ctx, fmt.Sprint("loop-", i)), "bank__pay", nil)))
+		}
+	})
+}
+
+// Whoever has allowed a call has seen it, and it is not lost.
+func TestAnsweredCallIsSentHoweverOftenItRepeats(t *testing.T) {
+	for name, store := range map[string]mcpbridge.Store{"in memory": nil, "in a store": new(resume.Memory)} {
+		t.Run(name, func(t *testing.T) {
+			atBank(t, func(ctx context.Context, b *bank) {
+				w := b.process(store, toolset.Config{MaxRepeats: 1, Policy: deferring()})
+				for range 3 {
+					_, err := w.Call(ctx, "bank__pay", nil)
+					var p *toolset.Pending
+					require.ErrorAs(t, err, &p)
+					require.Equal(t, "paid", outcome(w.Answer(ctx, p.ID, p.Digest, allow)))
+				}
+				require.Len(t, b.paid(), 3)
+			})
+		})
+	}
 }

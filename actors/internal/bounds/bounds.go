@@ -4,6 +4,7 @@ package bounds
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -52,18 +53,33 @@ type Refused struct {
 	In     time.Duration // until a call may begin, or 0 if that is not known
 }
 
-// Take counts a call of a tool that begins, or returns why it may not begin. Then it counts for no bound.
+// isLongerThan reports whether a caller had better be told of r than of the other. The end of a Total counts as the longest, and calls in
+// flight as the shortest.
+func (r *Refused) isLongerThan(other *Refused) bool {
+	return r.Code == messages.CodeRefused || other.Code != messages.CodeRefused && r.In > other.In
+}
+
+// Take counts a call of a tool that begins, or returns why it may not begin: for how long, whatever the bound. Then it counts for no bound.
 func (b *Book) Take(key messages.Key, tool string, bounds []mcpbridge.Bound, now time.Time) (Taken, *Refused) {
-	var taken Taken
+	var (
+		taken   Taken
+		longest *Refused
+	)
 	for _, bound := range bounds {
 		if !bound.Counts(tool) {
 			continue
 		}
 		c := b.count(key, bound, now)
-		if refused := c.refuses(now); refused != nil {
-			return nil, refused
+		if slices.Contains(taken, c) {
+			continue // the same bound twice
+		}
+		if r := c.refuses(now); longest == nil || r != nil && r.isLongerThan(longest) {
+			longest = r
 		}
 		taken = append(taken, c)
+	}
+	if longest != nil {
+		return nil, longest
 	}
 	for _, c := range taken {
 		c.begin(now)
@@ -94,6 +110,10 @@ func (b *Book) count(key messages.Key, bound mcpbridge.Bound, now time.Time) *Co
 		of.scope = ""
 	}
 	c := b.counts[of]
+	if c != nil && c.isOver(now) {
+		b.drop(c)
+		c = nil
+	}
 	if c == nil {
 		b.forget(now)
 		c = &Count{of: of, used: now}
@@ -113,28 +133,34 @@ func (b *Book) count(key messages.Key, bound mcpbridge.Bound, now time.Time) *Co
 // forget forgets counts that are no longer of use, before one is added.
 func (b *Book) forget(now time.Time) {
 	for c := range b.recent.All() {
-		isOver := c.inFlight == 0 && now.Sub(c.used) >= keptFor
-		if !isOver && len(b.counts) < maxCounts {
+		if !c.isOver(now) && len(b.counts) < maxCounts {
 			return
 		}
-		b.recent.Remove(&c.node)
-		delete(b.counts, c.of)
+		b.drop(c)
 	}
 }
+
+func (b *Book) drop(c *Count) {
+	b.recent.Remove(&c.node)
+	delete(b.counts, c.of)
+}
+
+// isOver reports whether a count begins anew.
+func (c *Count) isOver(now time.Time) bool { return c.inFlight == 0 && now.Sub(c.used) >= keptFor }
 
 // refuses returns why another call may not begin, or nil.
 func (c *Count) refuses(now time.Time) *Refused {
 	b := c.of.bound
 	switch {
 	case b.Total > 0 && c.total >= b.Total:
-		return &Refused{Code: messages.CodeRefused, Detail: fmt.Sprintf("all %d calls %s have been made", b.Total, c.words())}
+		return &Refused{Code: messages.CodeRefused, Detail: fmt.Sprintf("the limit of calls %s is %d in all, and is reached", c.words(), b.Total)}
 	case c.rate != nil && c.rate.TokensAt(now) < 1:
 		missing := 1 - c.rate.TokensAt(now)
 		in := time.Duration(missing/float64(c.rate.Limit())*float64(time.Second)).Truncate(time.Millisecond) + time.Millisecond
-		return &Refused{Code: messages.CodeRateLimited, In: in, Detail: fmt.Sprintf("%d calls a minute %s are allowed: the next one may begin at %s",
-			b.PerMinute, c.words(), now.Add(in).Add(time.Second-1).UTC().Format(time.RFC3339))}
+		return &Refused{Code: messages.CodeRateLimited, In: in, Detail: fmt.Sprintf("the limit of calls %s is %d a minute: the next one may begin at %s",
+			c.words(), b.PerMinute, now.Add(in).Add(time.Second-1).UTC().Format(time.RFC3339))}
 	case b.InFlight > 0 && c.inFlight >= b.InFlight:
-		return &Refused{Code: messages.CodeBusy, Detail: fmt.Sprintf("%d calls %s run or wait, and no more may: wait for the result of one", b.InFlight, c.words())}
+		return &Refused{Code: messages.CodeBusy, Detail: fmt.Sprintf("the limit of calls %s is %d at one time: wait for the result of one", c.words(), b.InFlight)}
 	}
 	return nil
 }
@@ -146,7 +172,7 @@ func (c *Count) words() string {
 		of = fmt.Sprintf("of %q", c.of.bound.Tool)
 	}
 	if c.of.bound.Shared {
-		return of + " by everybody"
+		return of + ", by all callers together,"
 	}
 	return of
 }

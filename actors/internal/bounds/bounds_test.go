@@ -2,6 +2,7 @@ package bounds
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -39,7 +40,7 @@ func TestCallsAMinute(t *testing.T) {
 	}
 	refused := w.runs(one, "a")
 	require.Equal(t, messages.CodeRateLimited, refused.Code)
-	require.Equal(t, "6 calls a minute of the tools of this server are allowed: the next one may begin at 2001-09-09T01:46:51Z", refused.Detail)
+	require.Equal(t, "the limit of calls of the tools of this server is 6 a minute: the next one may begin at 2001-09-09T01:46:51Z", refused.Detail)
 	require.InDelta(t, 10*time.Second, refused.In, float64(2*time.Millisecond))
 	require.Nil(t, w.runs(other, "a"), "another scope has a count of its own")
 	w.now = w.now.Add(refused.In - 2*time.Millisecond)
@@ -78,7 +79,8 @@ func TestTotalIsSharedOrNot(t *testing.T) {
 		require.Nil(t, w.runs(one, "read"))
 		refused := w.runs(one, "send_mail")
 		require.Equal(t, messages.CodeRefused, refused.Code)
-		require.Contains(t, refused.Detail, `all 2 calls of "send_*"`)
+		require.Contains(t, refused.Detail, `the limit of calls of "send_*"`)
+		require.Contains(t, refused.Detail, "is 2 in all")
 		require.Zero(t, refused.In)
 		require.Equal(t, shared, w.runs(other, "send_mail") != nil)
 		w.now = w.now.Add(keptFor)
@@ -116,4 +118,68 @@ func TestCountsAreBounded(t *testing.T) {
 	w.now = w.now.Add(keptFor)
 	require.Nil(t, w.runs(one, "a"))
 	require.Len(t, w.book.counts, 1)
+}
+
+// A count begins anew after a day, also if no other one is added.
+func TestTotalBeginsAnewAfterADay(t *testing.T) {
+	w := &world{T: t, now: time.Now(), bounds: []mcpbridge.Bound{{Total: 1}}}
+	require.Nil(t, w.runs(one, "a"))
+	w.now = w.now.Add(keptFor - 1)
+	require.NotNil(t, w.runs(one, "a"), "what is refused is not counted")
+	w.now = w.now.Add(1)
+	require.Nil(t, w.runs(one, "a"))
+	require.NotNil(t, w.runs(one, "a"))
+}
+
+func TestCallInFlightKeepsItsCount(t *testing.T) {
+	w := &world{T: t, now: time.Now(), bounds: []mcpbridge.Bound{{InFlight: 1}}}
+	running, refused := w.call(one, "a")
+	require.Nil(t, refused)
+	w.now = w.now.Add(keptFor)
+	require.NotNil(t, w.runs(one, "a"))
+	running.Return(w.now)
+	require.Nil(t, w.runs(one, "a"))
+}
+
+func TestEqualBoundsCountOnce(t *testing.T) {
+	for _, b := range []mcpbridge.Bound{{PerMinute: 2}, {Total: 2}, {InFlight: 2}} {
+		w := &world{T: t, now: time.Now(), bounds: []mcpbridge.Bound{b, b}}
+		for range 2 {
+			_, refused := w.call(one, "a")
+			require.Nil(t, refused)
+		}
+		require.NotNil(t, w.runs(one, "a"))
+	}
+}
+
+// Whoever waits as long as was said is refused by no other bound, in whatever order they are.
+func TestLongestRefusalIsTold(t *testing.T) {
+	busy, often, seldom, ended := mcpbridge.Bound{InFlight: 1}, mcpbridge.Bound{PerMinute: 60}, mcpbridge.Bound{PerMinute: 1}, mcpbridge.Bound{Total: 1}
+	for _, c := range []struct {
+		bounds []mcpbridge.Bound
+		code   messages.Code
+		in     time.Duration
+	}{
+		{[]mcpbridge.Bound{busy}, messages.CodeBusy, 0},
+		{[]mcpbridge.Bound{busy, often}, messages.CodeBusy, 0},
+		{[]mcpbridge.Bound{busy, often, seldom}, messages.CodeRateLimited, time.Minute},
+		{[]mcpbridge.Bound{{PerMinute: 2}, busy, seldom, often}, messages.CodeRateLimited, time.Minute},
+		{[]mcpbridge.Bound{busy, seldom, ended}, messages.CodeRefused, 0},
+	} {
+		for range 2 {
+			w := &world{T: t, now: time.Now(), bounds: c.bounds}
+			_, refused := w.call(one, "a")
+			require.Nil(t, refused)
+			_, refused = w.call(one, "a")
+			require.Equal(t, c.code, refused.Code)
+			require.InDelta(t, c.in, refused.In, float64(2*time.Millisecond))
+			slices.Reverse(c.bounds)
+		}
+	}
+	w := &world{T: t, now: time.Now(), bounds: []mcpbridge.Bound{{Tool: "a", PerMinute: 2}, {Tool: "b", PerMinute: 1}, {PerMinute: 3}}}
+	for _, tool := range []string{"a", "b", "a"} {
+		require.Nil(t, w.runs(one, tool))
+	}
+	require.InDelta(t, 30*time.Second, w.runs(one, "a").In, float64(2*time.Millisecond))
+	require.InDelta(t, time.Minute, w.runs(one, "b").In, float64(2*time.Millisecond))
 }

@@ -32,6 +32,9 @@ func (f *boundFlags) apply(cfg *supervisor.Config) error {
 		}
 	}
 	if b != (mcpbridge.Bound{}) {
+		if err := b.Validate(); err != nil {
+			return cli.Usagef("--bound: %w", err)
+		}
 		cfg.Bounds = append(cfg.Bounds, b)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcpactor/mcpactor/pin"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/toolset"
 )
@@ -116,6 +117,9 @@ type Loader struct {
 	// input that an enabled server needs, and that Variable does not return for the name
 	// "input:id". A server whose input has no value is left out, as with LeaveOut. Defaults to nil, which returns no value.
 	Input func(Input) (value string, ok bool)
+	// Accept is called for each enabled server whose entry has no error, with what the entry says of how the server is reached: its variables
+	// are not replaced. An error is one of the entry. Defaults to nil, which accepts all servers.
+	Accept func(server string, is pin.Identity) error
 }
 
 // Load reads a file with the zero [Loader].

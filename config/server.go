@@ -76,6 +76,11 @@ func (r *reader) server(n *node) {
 	r.current, r.lacks = n, nil
 	e, login := r.entry(n, name)
 	r.current = nil
+	if accept := r.loader.Accept; accept != nil && len(r.errs) == before && len(r.lacks) == 0 {
+		if err := accept(name, identityIn(n, e)); err != nil {
+			r.fail(n, "%w", err)
+		}
+	}
 	wrong := r.errs[before:]
 	switch {
 	case len(r.lacks) > 0: // nothing can be said of the values that are missing

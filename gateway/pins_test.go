@@ -396,3 +396,21 @@ func TestKeptListDoesNotRefuseWhatIsAccepted(t *testing.T) {
 		})
 	}
 }
+
+// What a client was shown before a restart is not shown again before its server has listed it.
+func TestClientThatReturnsIsNotShownWhatWasKept(t *testing.T) {
+	overRestarts(t, "", false, func(r *restarts, e *faults.Server, _ *ClientStore) {
+		tool := defined("b", 1)
+		listed(e, tool)
+		v := r.visitor("one")
+		require.Equal(r, []string{tool}, v.tools(2))
+		r.cfg.Pins = &pin.Lock{RefuseNew: true}
+		heal := e.Inject("tools/list", faults.Delay(time.Minute))
+		r.forgetsLists()
+		r.startAgain()
+		require.NotContains(r, v.says(3, "tools/list", "{}"), "version 1")
+		heal()
+		time.Sleep(2 * time.Minute)
+		require.Empty(r, v.tools(4))
+	})
+}

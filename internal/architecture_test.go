@@ -168,7 +168,7 @@ var imports = []struct{ of, may string }{
 	{"internal/clusterapi", "messages internal/callbook internal/caller internal/dial internal/dispatch internal/door internal/entry internal/freeport internal/guard internal/mismatch internal/operations internal/recordkey " +
 		"internal/protocol internal/relay internal/results internal/storelimit internal/tracecontext"}, // the module cluster has the rest
 	{"toolset/...", "internal/pattern internal/repeats mcpbridge messages supervisor toolset/... internal/callbook internal/caller internal/definition internal/exact internal/finder internal/guard internal/limits internal/nearest internal/rank internal/relay internal/schemas internal/shown internal/tracecontext internal/visible"},
-	{"config", "mcpbridge messages supervisor toolset internal/loopback internal/nearest internal/wellformed"},
+	{"config", "mcpbridge messages pin supervisor toolset internal/loopback internal/nearest internal/wellformed"},
 
 	{"internal/listfile", "mcpbridge messages internal/recordkey"},
 	{"gateway/internal/paramheader gateway/internal/rounds gateway/internal/seal", ""},
@@ -181,9 +181,9 @@ var imports = []struct{ of, may string }{
 	// The rooms of the command mcpactor.
 	{"cmd/internal/cli", "supervisor supervisor/debug supervisor/health"},
 	{"cmd/mcpactor/internal/login", "mcpbridge messages internal/oauthresource internal/visible"},
-	{"cmd/mcpactor/internal/inputs", "config messages resume supervisor toolset internal/nearest cmd/internal/cli cmd/mcpactor/internal/login"},
-	{"cmd/mcpactor/internal/target", "config mcpbridge supervisor toolset internal/visible cmd/internal/cli cmd/mcpactor/internal/inputs cmd/mcpactor/internal/login"},
-	{"cmd/mcpactor/internal/commands", "config mcpbridge messages supervisor toolset internal/finder internal/loopback internal/nearest internal/schemas internal/toolsize " +
+	{"cmd/mcpactor/internal/inputs", "config messages pin resume supervisor toolset internal/nearest cmd/internal/cli cmd/mcpactor/internal/login"},
+	{"cmd/mcpactor/internal/target", "config mcpbridge pin supervisor toolset internal/visible cmd/internal/cli cmd/mcpactor/internal/inputs cmd/mcpactor/internal/login"},
+	{"cmd/mcpactor/internal/commands", "config mcpbridge messages pin supervisor toolset internal/finder internal/loopback internal/nearest internal/schemas internal/toolsize internal/visible " +
 		"cmd/internal/cli cmd/mcpactor/internal/inputs cmd/mcpactor/internal/login cmd/mcpactor/internal/target"},
 	{"cmd/mcpactor/internal/exec", "config mcpbridge messages supervisor toolset internal/operations internal/wellformed " +
 		"cmd/internal/cli cmd/mcpactor/internal/commands cmd/mcpactor/internal/inputs"},

@@ -7,6 +7,7 @@
 //	mcpactor exec --config FILE       run calls: JSON lines in, JSON lines out
 //	mcpactor login URL                log in to a server, and keep the login
 //	mcpactor logout URL               forget a login
+//	mcpactor pin                      pin what servers say of their tools, and show what has changed
 //	mcpactor tools                    list the tools of all servers, or of one
 //	mcpactor version                  print the version
 //	mcpactor completion SHELL         print a completion script for bash, zsh or fish
@@ -35,6 +36,7 @@ type subcommands struct {
 	Exec       exec.Exec       `cmd:"" help:"Run many calls: a JSON request per line in, a response out."`
 	Login      commands.Login  `cmd:"" help:"Log in to a hosted server in the browser."`
 	Logout     commands.Logout `cmd:"" help:"Forget the login to a hosted server."`
+	Pin        commands.Pin    `cmd:"" help:"Pin what servers say of their tools, and show what has changed."`
 	Tools      commands.Tools  `cmd:"" help:"List the tools of all servers, or describe one."`
 	Version    cli.Version     `cmd:"" help:"Print the version of this program."`
 	Completion cli.Completion  `cmd:"" help:"Print a completion script for a shell."`

@@ -59,6 +59,7 @@ func TestHelpFitsAScreenAndThatOfACommandExplainsEveryFlag(t *testing.T) {
 		"adopt":  {"--undo", "--dry-run"},
 		"login":  {"--config", "--client-id", "--client-secret", "--redirect", "--scope", "--timeout"},
 		"logout": {"--config"},
+		"pin":    {"--config", "--accept", "--no-new", "--scope", "--json", "--timeout"},
 
 		"version": {}, "completion": {},
 	} {
@@ -71,7 +72,7 @@ func TestHelpFitsAScreenAndThatOfACommandExplainsEveryFlag(t *testing.T) {
 		}
 	}
 	_, its, _ := run("serve", "--help")
-	for _, further := range []string{"--find-calls", "--stability", "--allow", "--deny", "--read-only", "--tls-*", "--allow-host", "--allow-origin", "--client-header"} {
+	for _, further := range []string{"--find-calls", "--stability", "--allow", "--deny", "--read-only", "--pin", "--tls-*", "--allow-host", "--allow-origin", "--client-header"} {
 		require.Contains(t, its, further)
 	}
 }
@@ -174,7 +175,7 @@ func TestScriptsCompleteInTheirShells(t *testing.T) {
 				want  []string
 				files bool // the shell completes file names
 			}{
-				{[]string{"mcpactor", ""}, []string{"adopt", "call", "completion", "doctor", "exec", "login", "logout", "serve", "tools", "version"}, false},
+				{[]string{"mcpactor", ""}, []string{"adopt", "call", "completion", "doctor", "exec", "login", "logout", "pin", "serve", "tools", "version"}, false},
 				{[]string{"mcpactor", "tools", "--s"}, []string{"--scope", "--size"}, false},
 				{[]string{"mcpactor", "exec", "--log-level", ""}, []string{"debug", "error", "info", "warn"}, false},
 				{[]string{"mcpactor", "exec", "--config", "serv"}, nil, true},

@@ -130,7 +130,7 @@ func candidates(root *kong.Node, words []string) (all []candidate) {
 			add(prefix+value, "")
 		}
 	case strings.HasPrefix(last, "-"):
-		for _, flag := range flags(node) {
+		for _, flag := range flags(node, true) {
 			add("--"+flag.Name, flag.Help)
 		}
 	default:
@@ -153,12 +153,12 @@ func candidates(root *kong.Node, words []string) (all []candidate) {
 	return all
 }
 
-// flags returns the flags that a command takes, those of its default command included.
-func flags(node *kong.Node) (all []*kong.Flag) {
+// flags returns the flags that a command takes, those of its default command included. Hidden flags may be left out.
+func flags(node *kong.Node, leaveOut bool) (all []*kong.Flag) {
 	if node.DefaultCmd != nil {
 		node = node.DefaultCmd
 	}
-	for _, group := range node.AllFlags(true) {
+	for _, group := range node.AllFlags(leaveOut) {
 		all = append(all, group...)
 	}
 	return all
@@ -166,7 +166,7 @@ func flags(node *kong.Node) (all []*kong.Flag) {
 
 // flagWithValue returns the flag with a name if its value is another word, else nil.
 func flagWithValue(node *kong.Node, name string) *kong.Flag {
-	for _, flag := range flags(node) {
+	for _, flag := range flags(node, false) {
 		if flag.Name == name && !flag.IsBool() {
 			return flag
 		}

@@ -80,7 +80,7 @@ func (cmd *Call) Run(p *cli.Program) error {
 	if err != nil {
 		return cli.Usagef("%w", err)
 	}
-	i, err := start(cmd.Config, file, p, cmd.LogLevel, cmd.Timeout)
+	i, err := start(&cmd.Flags, file, p, cmd.LogLevel, cmd.Timeout)
 	if err != nil {
 		return err
 	}
@@ -103,8 +103,13 @@ func (cmd *Call) Run(p *cli.Program) error {
 	calling := supervisor.WithProgress(ctx, func(p *messages.Progress) { progress.Store(p) })
 	header := messages.To(cmd.server.Name, cmd.Scope)
 	header.Quiet, header.Verbatim = cmd.Quiet, true
-	got, err := i.Running.Client().Do(calling, &messages.CallTool{Header: header, Params: &mcp.CallToolParams{Name: name, Arguments: arguments}})
-	reply, _ := got.(*messages.ToolResult)
+	call := &messages.CallTool{Header: header, Params: &mcp.CallToolParams{Name: name, Arguments: arguments}}
+	var reply *messages.ToolResult
+	if err = i.Pins.Check(ctx, i.Running.Client(), call); err == nil {
+		var got messages.Reply
+		got, err = i.Running.Client().Do(calling, call)
+		reply, _ = got.(*messages.ToolResult)
+	}
 	unknown := ""
 	failure, failed := errors.AsType[*messages.Failure](err)
 	if err == nil && reply.Result.IsError || failed && (failure.Code == messages.CodeInvalid || failure.Code == messages.CodeServerError) {
@@ -274,9 +279,9 @@ func load(f *target.Flags, p *cli.Program, words []string, limit time.Duration) 
 }
 
 // start starts a supervisor for a command that lasts a moment: no session is resumed or left open, and nobody waits for a
-// server that is down. path is that of the file, or empty. limit is how long the command waits for a server.
-func start(path string, file *config.File, p *cli.Program, level string, limit time.Duration) (*inputs.Instance, error) {
+// server that is down. limit is how long the command waits for a server.
+func start(f *target.Flags, file *config.File, p *cli.Program, level string, limit time.Duration) (*inputs.Instance, error) {
 	file.Store, file.Supervisor.LeaveOpen, file.Supervisor.FailFast = "", false, true
 	connectWithin(file, connectLimit(limit))
-	return inputs.Start(path, file, p.Err, level)
+	return inputs.Start(f.Config, file, f.Pins, p.Err, level)
 }

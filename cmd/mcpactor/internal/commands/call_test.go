@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/inputs"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/servertest"
 	"github.com/mcpactor/mcpactor/tests/faults"
 )
@@ -180,7 +181,7 @@ func TestDoctorHasALineForEachServer(t *testing.T) {
 	require.Regexp(t, `^down fails .*connection refused; check that it runs, and its URL$`, lines[2])
 	require.Regexp(t, `^mute fails [56](\.\d+)?s unavailable: timed out while connecting: .*; run its command by hand to see what it says, or give it more --timeout$`, lines[3])
 	require.Regexp(t, `^one works 2 \S+ test 1, MCP 20\d\d-\d\d-\d\d$`, lines[4])
-	require.Empty(t, log.String())
+	require.Equal(t, "mcpactor: "+inputs.PinHint(config)+"\n", log.String())
 }
 
 func TestDoctorNamesServersWhoseInputsAreMissing(t *testing.T) {
@@ -200,7 +201,7 @@ func TestServerWithAnErrorIsLeftOutAndNamed(t *testing.T) {
 		out    string // what it begins with
 		log    string
 	}{
-		{[]string{"doctor"}, cli.ExitFailed, "SERVER  STATUS    TOOLS", ""},
+		{[]string{"doctor"}, cli.ExitFailed, "SERVER  STATUS    TOOLS", "mcpactor: " + inputs.PinHint(config) + "\n"},
 		{[]string{"call", "one", "a"}, cli.ExitOK, "a\n", "mcpactor: " + named},
 		{[]string{"tools"}, cli.ExitOK, "NAME", "mcpactor: " + named},
 		{[]string{"call", "bad", "a"}, cli.ExitUsage, "", "mcpactor: " + named},

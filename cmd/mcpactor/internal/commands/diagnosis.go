@@ -20,6 +20,7 @@ type diagnosis struct {
 	Implementation  *mcp.Implementation `json:"serverInfo,omitempty"`
 	ProtocolVersion string              `json:"protocolVersion,omitempty"`
 	LoggedIn        bool                `json:"loggedIn,omitempty"`
+	Pinned          bool                `json:"pinned,omitempty"` // the lock file has it
 	Error           string              `json:"error,omitempty"`
 	Next            string              `json:"next,omitempty"` // what a person would do next
 	Warnings        []string            `json:"warnings,omitempty"`
@@ -91,6 +92,9 @@ func (d *diagnosis) names() string {
 	}
 	if d.LoggedIn {
 		all = append(all, "logged in")
+	}
+	if d.Pinned {
+		all = append(all, "pinned")
 	}
 	return strings.Join(append(all, "MCP "+d.ProtocolVersion), ", ")
 }

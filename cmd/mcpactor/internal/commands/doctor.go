@@ -22,6 +22,7 @@ import (
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/target"
 	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/pin"
 	"github.com/mcpactor/mcpactor/toolset"
 )
 
@@ -54,10 +55,11 @@ func (cmd *Doctor) Run(p *cli.Program) error {
 	case len(rest) > 0:
 		return cli.Usagef("%q is too much: give one URL, or one command after --", rest[0])
 	}
-	i, err := start(cmd.Config, file, p, cmd.LogLevel, cmd.Timeout)
+	i, err := start(&cmd.Flags, file, p, cmd.LogLevel, cmd.Timeout)
 	if err != nil {
 		return err
 	}
+	i.Pins = nil // what differs is told, see pinWarnings
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	all := cmd.examineAll(ctx, p, i)
@@ -66,6 +68,9 @@ func (cmd *Doctor) Run(p *cli.Program) error {
 		err = json.NewEncoder(p.Out).Encode(map[string]any{"servers": all})
 	} else {
 		_, err = io.WriteString(p.Out, report(all, cli.ScreenOf(p.Out)))
+		if cmd.Config != "" && cmd.Pins == nil {
+			p.Errorf("%s", inputs.PinHint(cmd.Config))
+		}
 	}
 	switch err := errors.Join(err, stopErr); {
 	case err != nil:
@@ -131,6 +136,10 @@ func (cmd *Doctor) diagnose(ctx context.Context, i *inputs.Instance, srv mcpbrid
 	}
 	if e.err == nil {
 		d.Works, d.Implementation, d.ProtocolVersion = true, e.info.ServerInfo, e.info.ProtocolVersion
+		if lock := cmd.Pins.Lock(); lock != nil {
+			d.Pinned = lock.Servers[srv.Name] != nil
+			d.Warnings = append(d.Warnings, cmd.pinWarnings(ctx, i, srv, lock)...)
+		}
 		return d
 	}
 	d.Error, d.Next = explain(srv, e.err, cmd.Timeout)
@@ -138,6 +147,30 @@ func (cmd *Doctor) diagnose(ctx context.Context, i *inputs.Instance, srv mcpbrid
 		d.Next = strings.TrimPrefix(d.Next+", or give it more --timeout", ", or ")
 	}
 	return d
+}
+
+// pinWarnings says in what a server differs from a lock.
+func (cmd *Doctor) pinWarnings(ctx context.Context, i *inputs.Instance, srv mcpbridge.Server, lock *pin.Lock) (warnings []string) {
+	ctx, cancel := context.WithTimeout(ctx, cmd.Timeout)
+	defer cancel()
+	now, err := definitionsOf(ctx, i.Running.Client(), srv.Name, "")
+	if err != nil {
+		return []string{"it could not be compared with the lock file: " + causeOf(srv, err, cmd.Timeout)}
+	}
+	was := lock.Servers[srv.Name]
+	if was != nil {
+		now.Identity = was.Identity // or it would have been left out
+	}
+	for _, c := range changesIn(lock, srv.Name, now) {
+		warnings = append(warnings, c.String())
+	}
+	if len(warnings) > 0 {
+		warnings = append(warnings, "mcpactor pin shows what differs from the lock file, and mcpactor pin --accept accepts it")
+	}
+	if was != nil && was.Version != now.Version {
+		warnings = append(warnings, fmt.Sprintf("version %s is new: it was pinned with version %s", seen(now.Version), seen(was.Version)))
+	}
+	return warnings
 }
 
 // examined is what a server has answered.
@@ -178,10 +211,10 @@ func examine(ctx context.Context, i *inputs.Instance, server toolset.Filter, lim
 	return e
 }
 
-// number says how many tools there are.
-func number(tools int) string {
-	if tools == 1 {
-		return "1 tool"
+// number says how many tools or other things there are.
+func number(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
 	}
-	return fmt.Sprintf("%d tools", tools)
+	return fmt.Sprintf("%d %ss", n, thing)
 }

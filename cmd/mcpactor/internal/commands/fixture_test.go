@@ -13,6 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	servertest.RunIfScripted()
 	if os.Getenv(stdioVar) != "" {
 		servertest.NewTools("plain", "bad.name").Run(context.Background(), &mcp.StdioTransport{})
 		return
@@ -27,5 +28,6 @@ func run(args []string, in io.Reader, out, log io.Writer) (status int) {
 		Tools  Tools  `cmd:""`
 		Call   Call   `cmd:""`
 		Doctor Doctor `cmd:""`
+		Pin    Pin    `cmd:""`
 	}{}, args)
 }

@@ -89,7 +89,7 @@ func (cmd *Login) Run(p *cli.Program) error {
 	}
 	srv.Auth = mcpbridge.OAuth(one)
 	cfg := supervisor.Config{Servers: []mcpbridge.Server{srv}, FailFast: true, ConnectTimeout: cmd.Timeout + time.Minute}
-	i, err := inputs.Start("", &config.File{Supervisor: cfg}, p.Err, cmd.LogLevel)
+	i, err := inputs.Start("", &config.File{Supervisor: cfg}, nil, p.Err, cmd.LogLevel)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (cmd *Login) Run(p *cli.Program) error {
 		p.Errorf("%s has no login", cmd.Server)
 		return cli.ErrFailed
 	}
-	p.Errorf("logged in at %s: %s", cmd.Server, number(d.tools))
+	p.Errorf("logged in at %s: %s", cmd.Server, number(d.tools, "tool"))
 	return stopErr
 }
 

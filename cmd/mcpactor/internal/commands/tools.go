@@ -57,7 +57,7 @@ func (cmd *Tools) Run(p *cli.Program) error {
 		return err
 	}
 	name := strings.Join(rest, "")
-	i, err := start(cmd.Config, file, p, cmd.LogLevel, cmd.Timeout)
+	i, err := start(&cmd.Flags, file, p, cmd.LogLevel, cmd.Timeout)
 	if err != nil {
 		return err
 	}

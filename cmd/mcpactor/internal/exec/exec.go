@@ -37,7 +37,7 @@ func (cmd *Exec) Run(p *cli.Program) error {
 	if err != nil {
 		return err
 	}
-	i, err := inputs.Start(cmd.Config, reloader.File, p.Err, cmd.LogLevel)
+	i, err := inputs.Start(cmd.Config, reloader.File, loader.Pins, p.Err, cmd.LogLevel)
 	if err != nil {
 		return err
 	}
@@ -60,13 +60,13 @@ func (cmd *Exec) Run(p *cli.Program) error {
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 
 	r := newRunner(i.Running.Client(), p.Out, cmd.Parallel)
-	r.toolsets = newToolsets(i.Toolset, i.Tools)
+	r.toolsets, r.pins = newToolsets(i.Toolset, i.Tools), i.Pins
 	if cmd.Events {
 		unsubscribe := i.Running.Subscribe(r.events.publish)
 		defer unsubscribe()
 	}
 	reloader.Log = &i.Supervisor.Logger
-	endReload := reloader.Run(hangups, false, func(ctx context.Context, file *config.File) (*messages.Closed, error) {
+	endReload := reloader.Run(hangups, nil, false, func(ctx context.Context, file *config.File) (*messages.Closed, error) {
 		closed, err := i.Running.Reload(ctx, file.Supervisor.Servers)
 		if err == nil {
 			r.toolsets.replace(file.Tools)

@@ -2,12 +2,14 @@ package exec
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
@@ -89,4 +91,43 @@ func TestServerWithAnErrorIsLeftOut(t *testing.T) {
 	request := `{"id":"1","server":"one","tool":"a"}`
 	require.Equal(t, cli.ExitOK, run([]string{"exec", "--config", config}, strings.NewReader(request), &out, &log))
 	require.Contains(t, log.String(), "NOT_SET_ANYWHERE is not set")
+}
+
+// The lock file beside the configuration holds for calls by each name, and for prompts.
+func TestWhatIsNotAcceptedIsRefusedUnsent(t *testing.T) {
+	server := servertest.NewTools("a", "b")
+	prompt := func(description string) {
+		server.AddPrompt(&mcp.Prompt{Name: "p", Description: description}, func(context.Context, *mcp.GetPromptRequest) (*mcp.GetPromptResult, error) {
+			return &mcp.GetPromptResult{}, nil
+		})
+	}
+	prompt("one")
+	config := servertest.File(t, fmt.Sprintf(`{"mcpServers": {"one": {"url": %q}}}`, servertest.Serve(t, server)))
+	var out, log strings.Builder
+	require.Equal(t, cli.ExitOK, run([]string{"pin", "--config", config}, nil, &out, &log), log.String())
+	servertest.AddTool(server, &mcp.Tool{Name: "a", Title: "Another"})
+	requests := strings.Join([]string{
+		`{"id":1,"server":"one","tool":"a"}`, `{"id":2,"name":"one__a"}`, `{"id":3,"server":"one","tool":"b"}`, `{"id":4,"name":"one__b"}`,
+		`{"id":5,"server":"one","op":"get_prompt","prompt":"p"}`, `{"id":6,"server":"one","tool":"c"}`, `{"id":7,"op":"tools"}`,
+	}, "\n")
+	do := func() map[float64]map[string]any {
+		var out strings.Builder
+		require.Equal(t, cli.ExitFailed, run([]string{"exec", "--config", config}, strings.NewReader(requests), &out, &log), log.String())
+		byID := map[float64]map[string]any{}
+		for _, response := range decoded(t, out.String()) {
+			byID[response["id"].(float64)] = response
+		}
+		return byID
+	}
+	got := do()
+	for id, code := range map[float64]any{1: "refused", 2: "refused", 3: nil, 4: nil, 5: nil, 6: "invalid"} {
+		require.Equal(t, code, got[id]["code"], "%v", got[id])
+		if code == "refused" {
+			require.Contains(t, got[id]["error"], `"mcpactor pin --accept" accepts it`)
+		}
+	}
+	require.Contains(t, fmt.Sprint(got[7]["result"]), "one__b")
+	require.NotContains(t, fmt.Sprint(got[7]["result"]), "name:one__a ")
+	prompt("two")
+	require.Equal(t, "refused", do()[5]["code"])
 }

@@ -38,6 +38,7 @@ func run(args []string, in io.Reader, out, log io.Writer) (status int) {
 	return program.Run(&struct {
 		Exec  Exec           `cmd:""`
 		Tools commands.Tools `cmd:""`
+		Pin   commands.Pin   `cmd:""`
 	}{}, args)
 }
 
@@ -50,7 +51,7 @@ func inMemory(t *testing.T, servers map[string]*mcp.Server, scenario func(t *tes
 			file.Supervisor.Servers = append(file.Supervisor.Servers, mcpbridge.Server{Name: name, InMemory: servers[name]})
 			file.Tools = append(file.Tools, toolset.Filter{Name: name})
 		}
-		i, err := inputs.Start("", file, io.Discard, "error")
+		i, err := inputs.Start("", file, nil, io.Discard, "error")
 		require.NoError(t, err)
 		defer func() {
 			require.NoError(t, i.Stop(time.Minute))

@@ -33,6 +33,7 @@ type runner struct {
 	client   client
 	stdout   io.Writer
 	toolsets *toolsets
+	pins     *inputs.Pins // or nil
 	events   *eventQueue
 	close    func() // called after the last response; events are printed until it returns
 
@@ -202,6 +203,10 @@ func (r *runner) perform(ctx context.Context, j *job) *response {
 		}
 		call.Replay, call.Quiet = j.replay, j.quiet
 		cmd = call
+	default:
+		if err := r.pins.Check(ctx, r.client, cmd); err != nil {
+			return responseTo(j.id, nil, err)
+		}
 	}
 	if j.progress {
 		ctx = supervisor.WithProgress(ctx, r.events.progress(j.id))

@@ -17,11 +17,13 @@ import (
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
 	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/internal/nearest"
+	"github.com/mcpactor/mcpactor/pin"
 )
 
-// Flags has the values of the inputs of a file of VS Code.
+// Flags has the values of the inputs of a file of VS Code, and names a lock file.
 type Flags struct {
 	Input map[string]string `mapsep:"none" placeholder:"ID=VALUE" help:"Value of $${input:ID} in a VS Code file."`
+	Pin   string            `hidden:"" placeholder:"FILE" help:"Lock file, see mcpactor pin. Default: that beside the file."`
 }
 
 // interrupted is the exit status of a program that was interrupted.
@@ -32,6 +34,12 @@ const maxAsked = 3
 
 // Loader loads a configuration file, supplies its inputs, and remembers them for a reload.
 type Loader struct {
+	// Pins is the lock file, or nil. Servers that are not those of the lock are left out.
+	Pins *Pins
+	// Accept is asked about each server in place of the lock.
+	Accept func(server string, is pin.Identity) error
+
+	lockPath string // as the command line has it
 	values   map[string]string
 	given    []string // the ids of those that the command line has
 	asked    []string // the ids of those that servers need
@@ -42,7 +50,7 @@ type Loader struct {
 
 // NewLoader returns a loader for a program. It asks if stdin is a terminal.
 func NewLoader(given Flags, p *cli.Program) *Loader {
-	l := &Loader{values: map[string]string{}, given: slices.Sorted(maps.Keys(given.Input)), out: p.Err}
+	l := &Loader{lockPath: given.Pin, values: map[string]string{}, given: slices.Sorted(maps.Keys(given.Input)), out: p.Err}
 	maps.Copy(l.values, given.Input)
 	if in, ok := p.In.(*os.File); ok && term.IsTerminal(int(in.Fd())) {
 		l.terminal = in
@@ -53,7 +61,7 @@ func NewLoader(given Flags, p *cli.Program) *Loader {
 // Load loads a configuration file.
 func (l *Loader) Load(path string) (*config.File, error) {
 	l.asked = nil
-	file, err := config.Loader{Input: l.value, LeaveOut: true}.Load(path)
+	file, err := config.Loader{Input: l.value, LeaveOut: true, Accept: l.Accept}.Load(path)
 	if err == nil {
 		l.logins.Options = func(server string) login.Options {
 			return login.Options{Off: file.OAuth[server].Off, Remedy: "run: mcpactor login --config " + path + " " + server}
@@ -63,8 +71,15 @@ func (l *Loader) Load(path string) (*config.File, error) {
 	return file, err
 }
 
-// First loads a configuration file for the first time. A value that was given for no input of the file is an error.
+// First loads a configuration file for the first time, after its lock file. A value that was given for no input of the file is an error.
 func (l *Loader) First(path string) (*config.File, error) {
+	if l.Accept == nil {
+		var err error
+		if l.Pins, err = OpenPins(l.lockPath, path); err != nil {
+			return nil, err
+		}
+		l.Accept = l.Pins.Identity
+	}
 	file, err := l.Load(path)
 	known := slices.Clone(l.asked)
 	if err == nil {

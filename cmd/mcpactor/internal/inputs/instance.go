@@ -20,14 +20,15 @@ import (
 type Instance struct {
 	*config.File
 	Running *supervisor.Supervisor
+	Pins    *Pins // or nil
 
 	store *resume.File // nil if the file names none
 }
 
 // Start starts a supervisor. path is that of the file, or empty if the configuration comes from none. The caller stops it.
-func Start(path string, file *config.File, log io.Writer, level string) (*Instance, error) {
+func Start(path string, file *config.File, pins *Pins, log io.Writer, level string) (*Instance, error) {
 	file.Supervisor.Logger = cli.NewLogger(log, level)
-	i := &Instance{File: file}
+	i := &Instance{File: file, Pins: pins}
 	LogWarnings(&i.Supervisor.Logger, file)
 	cfg := file.Supervisor
 	if file.Store != "" {
@@ -61,8 +62,9 @@ func (i *Instance) closeStore() error {
 	return i.store.Close()
 }
 
-// Toolset returns a new toolset of the supervisor.
+// Toolset returns a new toolset of the supervisor, with the tools that the lock file accepts.
 func (i *Instance) Toolset(cfg toolset.Config) (*toolset.Toolset, error) {
+	cfg.Policy = i.Pins.policy()
 	return toolset.New(i.Running.System(), i.Running, cfg)
 }
 

@@ -35,9 +35,9 @@ func NewReloader(loader *Loader, path string) (*Reloader, error) {
 // endTimeout bounds the wait for a reload at the end: the file may be a pipe that nobody writes to.
 const endTimeout = 2 * time.Second
 
-// Run applies the file after each signal, and, if it is watched, after each change, one after the other, until end is called. apply is not
-// called for an invalid file.
-func (r *Reloader) Run(signals <-chan os.Signal, watched bool, apply func(context.Context, *config.File) (*messages.Closed, error)) (end func()) {
+// Run applies the file after each signal and message, and, if it is watched, after each change, one after the other, until end is called. apply is
+// not called for an invalid file.
+func (r *Reloader) Run(signals <-chan os.Signal, asked <-chan struct{}, watched bool, apply func(context.Context, *config.File) (*messages.Closed, error)) (end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	changes, ended := make(chan struct{}), make(chan struct{})
 	if watched {
@@ -48,6 +48,7 @@ func (r *Reloader) Run(signals <-chan os.Signal, watched bool, apply func(contex
 		for {
 			select {
 			case <-signals:
+			case <-asked:
 			case <-changes:
 			case <-ctx.Done():
 				return

@@ -37,7 +37,7 @@ func TestFileThatHasChangedIsLoadedAgain(t *testing.T) {
 		logger := zerolog.New(&log)
 		var applied []int
 		r.Log = &logger
-		end := r.Run(nil, true, func(_ context.Context, file *config.File) (*messages.Closed, error) {
+		end := r.Run(nil, nil, true, func(_ context.Context, file *config.File) (*messages.Closed, error) {
 			applied = append(applied, len(file.Supervisor.Servers))
 			return &messages.Closed{}, nil
 		})

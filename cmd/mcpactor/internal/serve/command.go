@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/inputs"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/otlp"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/target"
@@ -49,6 +50,13 @@ func (cmd *Serve) Run(p *cli.Program) error {
 		return err
 	}
 	plan.supervisor.Logger = cli.NewLogger(p.Err, cmd.LogLevel)
+	switch {
+	case cmd.Pins != nil:
+	case cmd.Config != "":
+		p.Errorf("%s", inputs.PinHint(cmd.Config))
+	default:
+		plan.supervisor.Logger.Info().Msg("what the server says of its tools is not pinned: see mcpactor pin --help")
+	}
 	closeStore, err := cmd.keep(p, plan)
 	if err != nil {
 		return err
@@ -120,6 +128,9 @@ func (cmd *Serve) plan(p *cli.Program) (*plan, error) {
 			}}
 			logins.Attach(servers)
 		}
+	}
+	if cmd.Pins != nil {
+		plan.gateway.Pins = cmd.Pins
 	}
 	cmd.listFlags.apply(&plan.gateway)
 	if err := cmd.boundFlags.apply(&plan.supervisor); err != nil {

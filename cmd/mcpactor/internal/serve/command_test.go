@@ -104,6 +104,8 @@ func TestCommandLineNamesWhatIsServed(t *testing.T) {
 		"would start itself":            {"--config", itself},
 		"write flags before the URL":    {"https://example.com", "--header", "a=b"},
 		"unknown flag --nonsense":       {"--nonsense", "--", "npx"},
+		"--pin: there is no file":       {"--pin", itself + ".lock", "--", "npx"},
+		"the lock file is invalid":      {"--pin", file, "--config", file},
 	} {
 		_, err := parsed(t, args...)
 		require.ErrorContains(t, err, want)

@@ -32,7 +32,7 @@ func (cmd *Serve) file(p *cli.Program, plan *plan) error {
 	plan.supervisor = file.Supervisor
 	plan.supervisor.LeaveOpen, plan.supervisor.Store = false, nil // its store is for other programs
 	plan.gateway = gateway.Config{Servers: file.Tools, LeftOut: inputs.LeftOut(file, ""), Prefixed: true}
-	plan.reloader = reloader
+	plan.reloader, cmd.Pins = reloader, reloader.Loader.Pins
 	plan.file.Store(file)
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 const recordVar = "MCPACTOR_SERVE_TEST_RECORD"
 
 func TestMain(m *testing.M) {
+	servertest.RunIfScripted()
 	servertest.WithoutLogins()
 	if os.Getenv(programVar) != "" && os.Getenv(recordVar) == "" {
 		runProgram()

@@ -8,7 +8,7 @@ import (
 
 // listFlags say which tools a client is shown of those that it gets.
 type listFlags struct {
-	Find      int    `placeholder:"N" help:"List the N tools used last, and a tool that finds others. Further: --find-calls, --stability, --allow, --deny, --read-only, --bound."`
+	Find      int    `placeholder:"N" help:"List the N tools used last, and a tool that finds others. Further: --find-calls, --stability, --allow, --deny, --read-only, --bound, --pin."`
 	FindCalls bool   `hidden:"" help:"With --find: a tool that calls found tools which only read."`
 	Stability string `hidden:"" default:"append" enum:"append,freeze,follow" help:"How the list of tools changes: append, freeze or follow."`
 }

@@ -20,13 +20,21 @@ func (cmd *Serve) hangups() (signals <-chan os.Signal, ignore func()) {
 	return inputs.Hangups()
 }
 
-// reload serves what the configuration file says whenever it has changed, and after a signal, until end is called.
+// reload serves what the configuration file and the lock file say whenever one of them has changed, and after a signal, until end is called.
 func (cmd *Serve) reload(plan *plan, r *running, hangups <-chan os.Signal) (end func()) {
+	accepted := make(chan struct{}, 1)
+	endPins := cmd.Pins.Watch(&plan.supervisor.Logger, func() {
+		r.gateway.Review()
+		select {
+		case accepted <- struct{}{}: // a server may be another one
+		default:
+		}
+	})
 	if plan.reloader == nil {
-		return func() {}
+		return endPins
 	}
 	plan.reloader.Log = &plan.supervisor.Logger
-	return plan.reloader.Run(hangups, true, func(ctx context.Context, file *config.File) (*messages.Closed, error) {
+	endFile := plan.reloader.Run(hangups, accepted, true, func(ctx context.Context, file *config.File) (*messages.Closed, error) {
 		if err := cmd.checkFile(file); err != nil {
 			return nil, err
 		}
@@ -38,4 +46,8 @@ func (cmd *Serve) reload(plan *plan, r *running, hangups <-chan os.Signal) (end 
 		}
 		return closed, err
 	})
+	return func() {
+		endPins()
+		endFile()
+	}
 }

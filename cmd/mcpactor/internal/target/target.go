@@ -15,6 +15,7 @@ import (
 	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/pin"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/toolset"
 )
@@ -24,6 +25,11 @@ type Flags struct {
 	Config string            `placeholder:"FILE" help:"File with the servers, such as .mcp.json."`
 	Inputs inputs.Flags      `embed:""`
 	Header map[string]string `mapsep:"none" placeholder:"NAME=VALUE" help:"Header for the URL. $${VAR} is an environment variable."`
+
+	// Pins is the lock file that was loaded before the servers, or nil.
+	Pins *inputs.Pins `kong:"-"`
+	// Accept is asked about each server in place of the lock file.
+	Accept func(server string, is pin.Identity) error `kong:"-"`
 }
 
 // Load returns the configuration of a file, or of the server at a URL or of the command after "--", and the words that are left. words are
@@ -46,7 +52,10 @@ func (f *Flags) Load(p *cli.Program, words []string) (file *config.File, rest []
 		return nil, nil, err
 	}
 	if f.Config != "" {
-		file, err = inputs.NewLoader(f.Inputs, p).First(f.Config)
+		loader := inputs.NewLoader(f.Inputs, p)
+		loader.Accept = f.Accept
+		file, err = loader.First(f.Config)
+		f.Pins = loader.Pins
 		return file, rest, err
 	}
 	srv, err := f.ServerOf(server)
@@ -94,7 +103,8 @@ func (f *Flags) ServerOf(server []string) (mcpbridge.Server, error) {
 			return mcpbridge.Server{}, cli.Usagef("--header: is for a server at a URL")
 		}
 		// What the client has set for the server is in our environment.
-		return mcpbridge.Server{Name: nameOf(server), Command: first, Args: server[1:], InheritEnv: true}, nil
+		srv := mcpbridge.Server{Name: nameOf(server), Command: first, Args: server[1:], InheritEnv: true}
+		return srv, f.accepts(srv.Name, pin.Identity{Command: server})
 	}
 	switch {
 	case len(server) > 1 && strings.HasPrefix(server[1], "-"):
@@ -112,7 +122,25 @@ func (f *Flags) ServerOf(server []string) (mcpbridge.Server, error) {
 			return srv, cli.Usagef("--header: %s: %w", name, err)
 		}
 	}
-	return srv, nil
+	return srv, f.accepts(srv.Name, pin.Identity{URL: first})
+}
+
+// accepts reads the lock file that the command line names, and returns an error unless it has just this server: without it, nothing
+// would be pinned.
+func (f *Flags) accepts(server string, is pin.Identity) (err error) {
+	if f.Accept != nil {
+		return f.Accept(server, is)
+	}
+	if f.Pins, err = inputs.OpenPins(f.Inputs.Pin, ""); err != nil || f.Pins == nil {
+		return err
+	}
+	if f.Pins.Lock().Servers[server] == nil {
+		return cli.Usagef("--pin: %s has no server %q: mcpactor pin --accept, with the same --pin and the same server, adds it", f.Inputs.Pin, server)
+	}
+	if err := f.Pins.Identity(server, is); err != nil {
+		return cli.Usagef("--pin: %s: %w", f.Inputs.Pin, err)
+	}
+	return nil
 }
 
 // variable matches an environment variable in a header.

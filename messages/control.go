@@ -114,8 +114,8 @@ func (*Restart) command() {}
 
 // Forget resets what is known of a server, as if it had never been dialed: whether it is
 // down and when it is probed next, the backoff and the failures of its sessions, credentials
-// that it has refused, which versions of the protocol it speaks, and which transport. Open
-// sessions are not touched. The next call dials at once, and so do the calls that wait.
+// that it has refused, a pause that it has asked for with 429, which versions of the protocol it
+// speaks, and which transport. Open sessions are not touched. The next call dials at once, and so do the calls that wait.
 // What servers with the same URL or command share is forgotten for all of them.
 //
 // Send to: the supervisor.

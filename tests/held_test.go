@@ -157,6 +157,16 @@ func TestRetryAfterIsBelievedForTenMinutes(t *testing.T) {
 	}
 }
 
+func TestForgetEndsAHold(t *testing.T) {
+	overBusyServer(t, "tools/call", "60", nil, func(h *harness, e *testServer) {
+		h.send(call("a1", "count")).fails(messages.CodeRateLimited)
+		h.send(&messages.Forget{Server: "other"}).done()
+		h.held(e, time.Minute, call("a2", "count"))
+		h.send(&messages.Forget{Server: "s"}).done()
+		h.send(call("a2", "count")).ok()
+	})
+}
+
 // A limit that the server has told to another request than a call is one for calls, too.
 func TestRefusalOfAnyRequestHoldsCalls(t *testing.T) {
 	for _, kind := range []string{"initialize", "tools/list", "ping"} {

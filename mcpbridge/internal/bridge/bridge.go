@@ -133,7 +133,7 @@ func (b *Bridge) Forget(server string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if at := b.servers[server]; at != nil {
-		at.forget()
+		at.forget(b.opener.holds)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/doubt"
+	"github.com/mcpactor/mcpactor/mcpbridge/internal/hold"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/transport"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/wire"
 	"github.com/mcpactor/mcpactor/messages"
@@ -115,7 +116,8 @@ func (p *controlPace) opened(ok bool) {
 }
 
 // forget forgets all that was found out about the server.
-func (at *endpoint) forget() {
+func (at *endpoint) forget(holds *hold.Book) {
+	holds.Forget(at.Endpoint())
 	at.usesOlder.Store(false)
 	at.newest.Forget()
 	if at.older != nil {
@@ -125,7 +127,7 @@ func (at *endpoint) forget() {
 	at.derived.mu.Lock()
 	defer at.derived.mu.Unlock()
 	for _, derived := range at.derived.endpoints {
-		derived.forget()
+		derived.forget(holds)
 	}
 }
 

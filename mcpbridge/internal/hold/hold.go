@@ -4,6 +4,7 @@ package hold
 
 import (
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,8 +17,8 @@ const (
 	maxKeys = 1024
 )
 
-// Book has the holds of all servers. The key of a hold names a place and credentials. The zero value is empty. The methods may be
-// called from any goroutine.
+// Book has the holds of all servers. The key of a hold begins with a place, and names credentials. The zero value is empty. The
+// methods may be called from any goroutine.
 type Book struct {
 	used atomic.Bool // until is not empty
 
@@ -54,6 +55,14 @@ func (b *Book) Until(key string, now time.Time) time.Time {
 	defer b.mu.Unlock()
 	b.drop(now)
 	return b.until[key]
+}
+
+// Forget drops the holds at a place.
+func (b *Book) Forget(place string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	maps.DeleteFunc(b.until, func(key string, _ time.Time) bool { return strings.HasPrefix(key, place) })
+	b.used.Store(len(b.until) > 0)
 }
 
 // drop drops the holds that are over.

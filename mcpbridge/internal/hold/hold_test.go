@@ -33,6 +33,23 @@ func TestHoldEndsAtItsTime(t *testing.T) {
 	require.True(t, b.IsEmpty())
 }
 
+func TestHoldsAtAPlaceAreForgotten(t *testing.T) {
+	var b Book
+	begun := time.Now()
+	b.Forget("here")
+	for _, key := range []string{"here, ann", "here, bob", "there, ann"} {
+		b.Note(key, begun, time.Minute)
+	}
+	b.Forget("here")
+	require.Zero(t, b.Until("here, ann", begun))
+	require.Zero(t, b.Until("here, bob", begun))
+	require.NotZero(t, b.Until("there, ann", begun))
+	b.Forget("there")
+	require.True(t, b.IsEmpty())
+	b.Note("here, ann", begun, time.Minute)
+	require.NotZero(t, b.Until("here, ann", begun))
+}
+
 func TestBookIsBounded(t *testing.T) {
 	var b Book
 	begun := time.Now()

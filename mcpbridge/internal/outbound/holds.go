@@ -67,7 +67,7 @@ func (h *holds) note(req *http.Request, credentials http.Header, resp *http.Resp
 // key identifies the place of the server, and whom it takes the session for. It does not reveal credentials.
 func (h *holds) key(credentials http.Header) string {
 	sum := identity.NewSum()
-	sum.Add(h.config.URL, identity.Of(h.config.HTTPClient), h.owner)
+	sum.Add(identity.Of(h.config.HTTPClient), h.owner)
 	sum.AddMap(h.config.Headers)
 	if h.owner == "" { // else they change while the owner stays the same
 		for _, name := range slices.Sorted(maps.Keys(credentials)) {
@@ -75,5 +75,5 @@ func (h *holds) key(credentials http.Header) string {
 			sum.Add(credentials[name]...)
 		}
 	}
-	return sum.String()
+	return h.config.Endpoint() + sum.String()
 }

@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/messages"
+	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
 )
 
@@ -105,6 +107,49 @@ func TestCallsThatRepeatThemselvesStop(t *testing.T) {
 			h.send(same(on("own"))).ok()
 		}
 		require.EqualValues(t, 1, h.serverOf("s").Load.Bounded)
+	})
+}
+
+// A durable call that was refused runs later, and whoever asks for one that has run gets its result, whatever the bounds.
+func TestBoundsOfDurableCalls(t *testing.T) {
+	cfg := supervisor.Config{CallStore: new(resume.Memory), MaxRepeats: 2, Bounds: []supervisor.Bound{{PerMinute: 2, Total: 4}}}
+	inFakeTime(t, cfg, func(h *harness) {
+		h.executed = nil // a call that was refused runs later
+		for range 3 {
+			require.Equal(t, "1", h.send(call("a", "count", durable("one"))).text())
+		}
+		require.Equal(t, "2", h.send(call("a", "count", durable("two"))).text())
+		h.refuses(call("a", "count", durable("three")), messages.CodeRateLimited)
+		time.Sleep(time.Minute)
+		require.Equal(t, "3", h.send(call("a", "count", durable("three"))).text())
+		require.Equal(t, "4", h.send(call("a", "count", durable("four"))).text())
+		h.refuses(call("a", "count", durable("five")), messages.CodeRefused)
+		for i, id := range []string{"one", "two", "three", "four"} {
+			require.Equal(t, strconv.Itoa(i+1), h.send(call("a", "count", durable(id))).text())
+		}
+	})
+}
+
+// faulty are arguments that panic when they are encoded.
+type faulty struct{}
+
+func (faulty) MarshalJSON() ([]byte, error) { panic("no JSON") }
+
+// Arguments that cannot be encoded fail their own call only.
+func TestArgumentsThatPanicAreComparedWithNone(t *testing.T) {
+	inFakeTime(t, supervisor.Config{MaxRepeats: 3}, func(h *harness) {
+		h.executed = nil
+		h.send(call("a", "count")).ok()
+		running := h.send(call("a", "hang", within(time.Minute)))
+		synctest.Wait()
+		for range 5 {
+			wrong := call("a", "count")
+			wrong.Params.Arguments = faulty{}
+			f := h.send(wrong).fails(messages.CodeInternal)
+			t.Log(f)
+		}
+		require.EqualValues(t, 1, h.send(call("a", "count")).ok().Generation)
+		running.fails(messages.CodeDeadline)
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/guard"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -257,8 +258,10 @@ func IsOutcome(kept *mcpbridge.Record) bool {
 	return err == nil && r.isOutcome()
 }
 
-// DigestOf identifies what a call does: its server, its tool and its arguments.
+// DigestOf identifies what a call does: its server, its tool and its arguments. It does not panic if they do when they are encoded.
 func DigestOf(op *messages.CallTool) string {
-	text, _ := json.Marshal([]any{op.Key.Normal().Server, op.Params.Name, op.Params.Arguments}) // what cannot be encoded is not sent either
+	text, _ := guard.Call(func() ([]byte, error) { // what cannot be encoded is not sent either
+		return json.Marshal([]any{op.Key.Normal().Server, op.Params.Name, op.Params.Arguments})
+	})
 	return fmt.Sprintf("%x", sha256.Sum256(text))
 }

@@ -167,14 +167,17 @@ func TestForgetEndsAHold(t *testing.T) {
 	})
 }
 
-// A limit that the server has told to another request than a call is one for calls, too.
+// A limit that the server has told to another request than a call is one for calls, too, but not a limit of sessions.
 func TestRefusalOfAnyRequestHoldsCalls(t *testing.T) {
-	for _, kind := range []string{"initialize", "tools/list", "ping"} {
+	overBusyServer(t, "initialize", "5", nil, func(h *harness, _ *testServer) {
+		h.send(&messages.Open{Header: messages.To("s", "a2")}).fails(messages.CodeRateLimited)
+		h.send(call("a1", "count")).ok()
+	})
+	for _, kind := range []string{"tools/list", "ping"} {
 		t.Run(kind, func(t *testing.T) {
 			overBusyServer(t, kind, "5", nil, func(h *harness, e *testServer) {
 				h.send(map[string]messages.Command{
-					"initialize": &messages.Open{Header: messages.To("s", "a2")}, "tools/list": &messages.ListTools{Header: messages.To("s", "a2")},
-					"ping": &messages.Ping{Header: messages.To("s", "a2")},
+					"tools/list": &messages.ListTools{Header: messages.To("s", "a2")}, "ping": &messages.Ping{Header: messages.To("s", "a2")},
 				}[kind]).fails(messages.CodeRateLimited)
 				h.held(e, 5*time.Second, call("a1", "count"))
 				time.Sleep(5 * time.Second)

@@ -54,9 +54,10 @@ func isHeld(op messages.Operation) bool {
 	return false
 }
 
-// note notes what the response to a request with credentials says about later ones.
+// note notes what the response to a request of a caller with credentials says about later ones. A server may count sessions and streams on
+// their own: then open sessions need no pause.
 func (h *holds) note(req *http.Request, credentials http.Header, resp *http.Response) {
-	if resp.StatusCode != http.StatusTooManyRequests || req.Method != http.MethodPost { // the server may count streams on their own
+	if resp.StatusCode != http.StatusTooManyRequests || req.Method != http.MethodPost || wire.ExchangeOf(req.Context()).Operation == nil {
 		return
 	}
 	if wanted := wire.RetryAfter(resp.Header); wanted > 0 {

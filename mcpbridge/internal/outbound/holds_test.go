@@ -118,7 +118,7 @@ func TestWhatSetsAHoldAndWhatIsHeld(t *testing.T) {
 		"tools/list":          {http.MethodPost, new(messages.ListTools), true, false},
 		"ping":                {http.MethodPost, new(messages.Ping), true, false},
 		"subscribe":           {http.MethodPost, new(messages.Subscribe), true, false},
-		"of the bridge":       {http.MethodPost, nil, true, false},
+		"of the bridge":       {http.MethodPost, nil, false, false},
 		"an answer":           {http.MethodGet, new(messages.CallTool), false, false},
 		"a stream":            {http.MethodGet, nil, false, false},
 		"the end":             {http.MethodDelete, nil, false, false},

@@ -217,7 +217,15 @@ func TestToolThatIsNoLongerAcceptedIsNotCalled(t *testing.T) {
 func TestPolicyThatPanicsAcceptsNothing(t *testing.T) {
 	cfg := toolset.Config{Policy: &toolset.Policy{Accept: func(*toolset.Tool) error { panic("no lock") }}}
 	imagine(t, cfg, func(ctx context.Context, w *world) {
+		var changes atomic.Int32
+		defer w.OnChange(func() { changes.Add(1) })()
+		for range 3 {
+			require.Empty(w, w.tools(ctx))
+			synctest.Wait()
+		}
+		before := changes.Load()
 		require.Empty(w, w.tools(ctx))
+		require.Equal(w, before, changes.Load(), "nothing has changed")
 		_, err := w.Call(ctx, "one__b", nil)
 		require.ErrorContains(w, err, "the policy panicked: no lock")
 	})

@@ -101,7 +101,7 @@ func (t *Toolset) fetch(ctx context.Context, l *list) error {
 			tools, changed = confirmed(tools, from.At), true
 		}
 		refused = t.cfg.Policy.refused(tools)
-		changed = changed || !reflect.DeepEqual(refused, l.refused)
+		changed = changed || !slices.EqualFunc(refused, l.refused, func(a, b *messages.Failure) bool { return a.Target == b.Target && a.Detail == b.Detail })
 	}
 	defer func() {
 		if changed {

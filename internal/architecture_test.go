@@ -98,7 +98,7 @@ var imports = []struct{ of, may string }{
 	{"mcpbridge/internal/hold", ""},
 	{"mcpbridge/internal/transport", "mcpbridge internal/guard mcpbridge/internal/hold mcpbridge/internal/redact mcpbridge/internal/stderr mcpbridge/internal/wire"},
 	{"mcpbridge/internal/tap", "mcpbridge mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/transport mcpbridge/internal/wire"},
-	{"mcpbridge/internal/outbound", "mcpbridge messages internal/guard internal/identity internal/tasks mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/hold mcpbridge/internal/redact mcpbridge/internal/rpc " +
+	{"mcpbridge/internal/outbound", "mcpbridge messages internal/guard internal/identity internal/rounds internal/tasks mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/hold mcpbridge/internal/redact mcpbridge/internal/rpc " +
 		"mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/memory", "mcpbridge internal/guard mcpbridge/internal/tap mcpbridge/internal/transport"},
 	{"mcpbridge/internal/stdio", "mcpbridge internal/limits mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/stderr mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
@@ -156,7 +156,7 @@ var imports = []struct{ of, may string }{
 		"actors/internal/jobs actors/internal/reports actors/internal/sessions actors/internal/table"},
 	{"actors/internal/closer", "mcpbridge messages internal/protocol internal/recordkey actors/internal/alarm actors/internal/closing actors/internal/contract actors/internal/jobs actors/internal/member " +
 		"actors/internal/sessions actors/internal/table"},
-	{"actors/internal/calls", "actors/internal/bounds mcpbridge messages internal/protocol actors/internal/closer actors/internal/contract actors/internal/dialing actors/internal/lists actors/internal/member " +
+	{"actors/internal/calls", "actors/internal/bounds mcpbridge messages internal/protocol internal/rounds actors/internal/closer actors/internal/contract actors/internal/dialing actors/internal/lists actors/internal/member " +
 		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/sessions actors/internal/table"},
 	{"actors/registry", "actors mcpbridge messages internal/caller internal/dispatch internal/door internal/identity internal/listclass internal/protocol internal/relay " +
 		"actors/internal/admission actors/internal/alarm actors/internal/contract actors/internal/mailbox " +

@@ -282,3 +282,56 @@ func TestRoundsOverHTTP(t *testing.T) {
 		require.Equal(t, 3, count, "a server may not only ask to repeat the request")
 	})
 }
+
+// A call counts once, however many rounds it takes, and is not held between them. So does one whose caller follows the rounds itself.
+func TestLaterRoundsAreNeitherBoundedNorHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(3 * time.Second) // synctest: until Proto.Actor's throttle of dead letters has ended
+		busy := false
+		handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var req rawRequest
+			if json.NewDecoder(r.Body).Decode(&req) != nil || req.ID == nil {
+				w.WriteHeader(http.StatusMethodNotAllowed)
+				return
+			}
+			if busy && req.Method == "prompts/get" {
+				w.Header().Set("Retry-After", "60")
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			_, result := answerRound(req)
+			writeJSON(w, fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, req.ID, result))
+		})
+		server := faults.Local(func() http.Handler { return handler })
+		defer server.Close()
+		h := newHarness(t)
+		desk := newDesk(h)
+		defer h.system.Root.Stop(desk.pid)
+		h.start(supervisor.Config{
+			Servers: []mcpbridge.Server{{Name: "s", URL: server.URL(), HTTPClient: &http.Client{Transport: server}}},
+			Handler: desk.pid, Capabilities: &mcp.ClientCapabilities{Elicitation: elicits.Elicitation},
+			Bounds: []supervisor.Bound{{Total: 2}}, MaxRepeats: 1,
+		})
+		defer h.stop()
+		p := h.send(call("a", "t"))
+		question := desk.question()
+		busy = true
+		h.send(&messages.GetPrompt{Header: messages.To("s", "a"), Params: &mcp.GetPromptParams{Name: "p"}}).fails(messages.CodeRateLimited)
+		question.accept()
+		desk.question().accept()
+		require.Equal(t, "done", p.text())
+		time.Sleep(time.Minute)
+
+		var extra map[string]json.RawMessage
+		for _, answer := range []string{`"requestState":"<1>"`, `"requestState":"<2>"`, `"text":"done"`} {
+			op := call("a", "t")
+			op.AsIs, op.Verbatim, op.Extra = true, true, extra
+			require.Contains(t, fmt.Sprintf("%s", h.send(op).ok().Verbatim), answer)
+			extra = map[string]json.RawMessage{"inputResponses": json.RawMessage(`{"q":{"action":"accept"}}`)}
+			if _, state, is := strings.Cut(answer, `"requestState":`); is {
+				extra["requestState"] = json.RawMessage(state)
+			}
+		}
+		h.send(call("a", "t")).fails(messages.CodeRefused)
+	})
+}

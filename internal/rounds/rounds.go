@@ -178,6 +178,13 @@ func (n *Next) Sent() messages.Operation {
 	return messages.With(n.Operation, h)
 }
 
+// IsLater reports whether an operation is a later round: one that [Next.Sent] has returned, or that a caller sends who follows the rounds
+// itself.
+func IsLater(op messages.Operation) bool {
+	extra := op.Head().Extra
+	return extra["inputResponses"] != nil || extra["requestState"] != nil
+}
+
 // Questions asks the questions of a round. Nothing is sent to the server, and the end of its connection does not end them. The result
 // is [Answers].
 type Questions struct {

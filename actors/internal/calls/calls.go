@@ -18,6 +18,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/sessions"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/internal/protocol"
+	"github.com/mcpactor/mcpactor/internal/rounds"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -115,11 +116,11 @@ func (c *Calls) Accept(k *contract.Call) {
 	c.Forward(k)
 }
 
-// take counts a call for the bounds of its server, or returns the failure of one that is beyond them. A call that has run counts already, and
-// so does one that a session has handed back.
+// take counts a call for the bounds of its server, or returns the failure of one that is beyond them. A call that has run counts already, as
+// does one that a session has handed back, or that is a later round.
 func (c *Calls) take(k *contract.Call, now time.Time) *messages.Failure {
 	most := c.Table.Servers[k.Key.Server].Resolved.Bounds
-	if len(most) == 0 || k.Tool() == "" || k.Ticket.Bounds != nil || k.Run.Attempts > 0 {
+	if len(most) == 0 || k.Tool() == "" || k.Ticket.Bounds != nil || k.Run.Attempts > 0 || rounds.IsLater(k.Op) {
 		return nil
 	}
 	taken, refused := c.Bounds.Take(k.Key, k.Tool(), most, now)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/internal/callbook"
+	"github.com/mcpactor/mcpactor/internal/rounds"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -12,7 +13,7 @@ import (
 // whether it has done so.
 func (s *session) refusesRepeat(k *contract.Call, now time.Time) bool {
 	op, is := k.Op.(*messages.CallTool)
-	if !is || s.limits.MaxRepeats == 0 || k.Run.Attempts > 0 {
+	if !is || s.limits.MaxRepeats == 0 || k.Run.Attempts > 0 || rounds.IsLater(op) {
 		return false
 	}
 	why, in := s.repeats.Begin(callbook.DigestOf(op), s.limits.MaxRepeats, now)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/mcpactor/mcpactor/internal/identity"
+	"github.com/mcpactor/mcpactor/internal/rounds"
 	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/hold"
@@ -38,16 +39,16 @@ func (h *holds) check(req *http.Request, credentials http.Header) error {
 	}
 	return &mcpbridge.Error{
 		Class: mcpbridge.RateLimited, RetryAfter: until.Sub(now),
-		Detail: "not sent: after a 429, the server wants no calls with these credentials until " + until.UTC().Format(time.RFC3339),
+		Detail: "not sent: after a 429, the server wants no calls with these credentials until " + until.Add(time.Second-1).UTC().Format(time.RFC3339),
 	}
 }
 
 // isHeld reports whether an operation can be held: one that a caller wants to run. What opens, keeps or closes sessions, or cancels
-// something, cannot.
+// something, cannot, and neither can a later round: its call runs.
 func isHeld(op messages.Operation) bool {
 	switch op := op.(type) {
 	case *messages.CallTool, *messages.GetPrompt, *messages.ReadResource, *messages.Complete:
-		return true
+		return !rounds.IsLater(op)
 	case *messages.Custom:
 		return op.Name != tasks.MethodCancel
 	}

@@ -104,7 +104,7 @@ func ExampleConfig_question() {
 	if _, err := sup.Client().Do(ctx, &messages.Bind{Scope: "conversation-1", Handler: desk}); err != nil {
 		log.Fatal(err)
 	}
-	limited, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	limited, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	go sup.Client().CallTool(limited, "clerk", "conversation-1", &mcp.CallToolParams{Name: "register"})
 	fmt.Println(<-done)

@@ -323,10 +323,7 @@ func (s *Supervisor) Stop(ctx context.Context) error {
 	case ctx == nil:
 		return errNoContext
 	}
-	s.stop.Do(func() {
-		s.logger.Info().Msg("supervisor stopping")
-		s.system.Root.Send(s.pid, &protocol.Stop{})
-	})
+	s.stop.Do(func() { s.system.Root.Send(s.pid, &protocol.Stop{}) })
 	select {
 	case <-s.done:
 	case <-ctx.Done():

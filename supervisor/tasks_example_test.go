@@ -43,7 +43,9 @@ func ExampleConfig_tasks() {
 		_, err := sup.Client().Do(ctx, report)
 		ended <- err
 	}()
-	time.Sleep(100 * time.Millisecond)
+	for archive.Requests("tasks/get") == 0 { // it has no task yet
+		time.Sleep(time.Millisecond)
+	}
 	sup.Stop(ctx)
 	if failure, is := errors.AsType[*messages.Failure](<-ended); is {
 		fmt.Println(failure.Code)

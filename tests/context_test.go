@@ -341,7 +341,7 @@ func TestContextOfACallerIsFreedWithItsReply(t *testing.T) {
 	}
 	ask("call", time.Minute, call("a", "count"))
 	ask("subscription", time.Minute, &messages.Subscribe{Header: messages.To("s", "a"), URI: "file:///x"})
-	ask("stuck", 10*time.Millisecond, call("a", "stuck"))
+	ask("stuck", time.Second, call("a", "stuck"))
 	names := map[string]bool{}
 	require.Eventually(t, func() bool {
 		runtime.GC()

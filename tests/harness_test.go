@@ -217,7 +217,7 @@ var serial struct {
 func call(scope, tool string, opts ...func(*messages.CallTool)) *messages.CallTool {
 	serial.Lock()
 	serial.n++
-	id := fmt.Sprint(serial.n)
+	id := fmt.Sprint("c", serial.n) // which no test uses for another command
 	serial.Unlock()
 	op := &messages.CallTool{Header: messages.To("s", scope)}
 	op.ID = id

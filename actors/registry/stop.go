@@ -11,6 +11,7 @@ import (
 // onStop closes all sessions. The registry stops when they are closed.
 func (r *registry) onStop() {
 	if !r.table.Stopping {
+		r.cfg.Logger.Info().Msg("supervisor stopping") // after the lines of what has happened before
 		r.interceptors.Stop()
 		r.table.Stopping = true
 		r.closer.CloseAll(contract.Drain{Leave: r.cfg.LeaveOpen})

@@ -68,8 +68,9 @@ func TestFilesNeedEachOtherOneWay(t *testing.T) {
 // the lines above it: so imports point one way.
 var imports = []struct{ of, may string }{
 	// What several rooms share, and what needs nothing of them.
-	{"internal/caller internal/dispatch internal/door internal/freeport internal/guard internal/leaktest internal/limits internal/loopback internal/mismatch internal/nearest internal/pattern internal/repeats internal/schedule", ""},
+	{"internal/caller internal/clock internal/dispatch internal/door internal/freeport internal/guard internal/leaktest internal/limits internal/loopback internal/mismatch internal/nearest internal/pattern internal/schedule", ""},
 	{"internal/exact internal/finder internal/rank internal/schemas internal/shown internal/toolsize internal/visible internal/wellformed", ""},
+	{"internal/repeats", "internal/clock"},
 	{"internal/oauthresource", "internal/loopback internal/visible"},
 	{"internal/relay", "internal/dispatch"},
 	{"internal/definition", "internal/exact"},
@@ -98,7 +99,7 @@ var imports = []struct{ of, may string }{
 	{"mcpbridge/internal/hold", ""},
 	{"mcpbridge/internal/transport", "mcpbridge internal/guard mcpbridge/internal/hold mcpbridge/internal/redact mcpbridge/internal/stderr mcpbridge/internal/wire"},
 	{"mcpbridge/internal/tap", "mcpbridge mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/transport mcpbridge/internal/wire"},
-	{"mcpbridge/internal/outbound", "mcpbridge messages internal/guard internal/identity internal/rounds internal/tasks mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/hold mcpbridge/internal/redact mcpbridge/internal/rpc " +
+	{"mcpbridge/internal/outbound", "internal/clock mcpbridge messages internal/guard internal/identity internal/rounds internal/tasks mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/hold mcpbridge/internal/redact mcpbridge/internal/rpc " +
 		"mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/memory", "mcpbridge internal/guard mcpbridge/internal/tap mcpbridge/internal/transport"},
 	{"mcpbridge/internal/stdio", "mcpbridge internal/limits mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/stderr mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
@@ -119,7 +120,7 @@ var imports = []struct{ of, may string }{
 	{"actors", "mcpbridge messages internal/dial internal/relay"},
 	{"internal/protocol", "mcpbridge messages actors internal/callbook internal/caller internal/dial internal/listclass internal/relay"},
 	{"actors/internal/alarm actors/internal/callctx actors/internal/mailbox actors/internal/ring", ""},
-	{"actors/internal/bounds", "mcpbridge messages actors/internal/ring"},
+	{"actors/internal/bounds", "mcpbridge messages internal/clock actors/internal/ring"},
 	{"actors/internal/mailbox/mailboxtest", "actors/internal/mailbox"},
 	{"actors/internal/contract", "actors/internal/bounds actors mcpbridge messages internal/callbook internal/caller internal/dial internal/dispatch internal/guard internal/protocol internal/relay internal/rounds internal/tasks " +
 		"actors/internal/callctx actors/internal/mailbox actors/internal/ring"},

@@ -11,8 +11,9 @@ import (
 
 // Bound bounds how often tools of a server are called. A call beyond it is not sent, and fails at once: with
 // [messages.CodeRateLimited] beyond PerMinute, and the time until the next call; with [messages.CodeBusy] beyond InFlight; and with
-// [messages.CodeRefused] beyond Total. It does not count for other bounds. A repetition by the supervisor does not count again. In a
-// cluster each member counts the calls of its own sessions.
+// [messages.CodeRefused] beyond Total. Such a call does not count for the other bounds. A repetition by the supervisor does not count again, nor does a
+// later round. If several bounds refuse a call, the failure is that of the one that does so for longest. In a cluster each member counts
+// the calls of its own sessions.
 //
 // At least one number is greater than 0; 0 is no bound.
 type Bound struct {
@@ -21,9 +22,9 @@ type Bound struct {
 	Tool string
 	// Shared counts the calls of all scopes together. Defaults to false: each scope has a count of its own.
 	Shared bool
-	// PerMinute is how many calls may begin in a minute: so many at once, and then one each time the minute divided by PerMinute has passed.
+	// PerMinute is how many calls may begin in a minute: 60 are 60 at once, and then one a second.
 	PerMinute int
-	// Total is how many calls may begin in all. A count begins anew when nothing was counted for 24 hours, when the Bound is changed, and
+	// Total is how many calls may be sent in all. Those that wait count, too. A count begins anew when nothing was counted for 24 hours, when the Bound is changed, and
 	// with the supervisor.
 	Total int
 	// InFlight is how many calls may be without a reply, those that wait included.

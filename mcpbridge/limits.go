@@ -45,9 +45,9 @@ type Limits struct {
 	// Bounds bound how often tools are called; all of them apply. nil stands for those of the supervisor, and an empty slice for none.
 	// Read-only.
 	Bounds []Bound
-	// MaxRepeats is how often a session may call a tool with the same arguments and get the same result, one call after the other. The
-	// next call is refused with [messages.CodeRateLimited], until another call, or a minute without one. A different result begins anew. 0
-	// stands for the value of the supervisor, and -1 for no limit.
+	// MaxRepeats is how often a session may call a tool with the same arguments and get the same result or error, one call after the other.
+	// The next such call is not sent, and fails with [messages.CodeRateLimited], unless a minute has passed. Any other call and any other
+	// result begin a new row. The session keeps the last result for that. 0 stands for the value of the supervisor, and -1 for no limit.
 	MaxRepeats int
 }
 

@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"context"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -150,6 +152,30 @@ func TestArgumentsThatPanicAreComparedWithNone(t *testing.T) {
 		}
 		require.EqualValues(t, 1, h.send(call("a", "count")).ok().Generation)
 		running.fails(messages.CodeDeadline)
+	})
+}
+
+// An agent that makes a call again and again which its server refuses is stopped as well.
+func TestErrorsThatRepeatThemselvesStop(t *testing.T) {
+	inFakeTime(t, supervisor.Config{MaxRepeats: 3}, func(h *harness) {
+		for range 3 {
+			h.send(call("a", "refuse", with("call", "same"))).fails(messages.CodeInvalid)
+		}
+		h.refuses(call("a", "refuse", with("call", "same")), messages.CodeRateLimited)
+	})
+}
+
+// A call that waits in vain for its server does not count in all.
+func TestCallThatIsNotSentDoesNotCountForATotal(t *testing.T) {
+	inFakeTime(t, supervisor.Config{Bounds: []supervisor.Bound{{Total: 1}}}, func(h *harness) {
+		h.server.set(func() {
+			h.server.dial = func(ctx context.Context, _ dial.Request) error { <-ctx.Done(); return context.Cause(ctx) }
+		})
+		h.send(call("a", "count", within(time.Second))).fails(messages.CodeDeadline)
+		h.server.set(func() { h.server.dial = nil })
+		time.Sleep(time.Minute) // the dial ends
+		h.send(call("a", "count")).ok()
+		h.refuses(call("a", "count"), messages.CodeRefused)
 	})
 }
 

@@ -92,7 +92,7 @@ func (h *harness) held(e *testServer, left time.Duration, ops ...messages.Comman
 		require.Zero(h.t, time.Since(began))
 		require.Equal(h.t, left, f.RetryAfter)
 		require.False(h.t, f.MayHaveRun)
-		require.Contains(h.t, f.Detail, "not sent: after a 429, the server wants no calls with these credentials until "+began.Add(left).UTC().Format(time.RFC3339))
+		require.Contains(h.t, f.Detail, "not sent: the server has answered 429, and wants no such calls until "+began.Add(left).UTC().Format(time.RFC3339))
 	}
 	require.Equal(h.t, before, count())
 }

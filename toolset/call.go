@@ -10,7 +10,6 @@ import (
 
 	"github.com/mcpactor/mcpactor/internal/callbook"
 	"github.com/mcpactor/mcpactor/internal/caller"
-	"github.com/mcpactor/mcpactor/internal/limits"
 	"github.com/mcpactor/mcpactor/internal/tracecontext"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -131,29 +130,45 @@ func (t *Toolset) sendOnce(ctx context.Context, call *messages.CallTool) (*messa
 	if errors.Is(err, messages.CodeUnknownServer) {
 		t.feed.mark(call.Key.Server)
 	}
+	t.noteReply(call, reply, err)
 	if err != nil {
 		return nil, err
 	}
-	result := reply.(*messages.ToolResult)
-	if result.Attempt > 0 { // else it was sent before
-		t.mu.Lock()
-		t.repeats.End(callbook.DigestOf(call), result.Result, time.Now())
-		t.mu.Unlock()
+	return reply.(*messages.ToolResult), nil
+}
+
+// noteReply notes what the server has answered to a call, which the next one may repeat.
+func (t *Toolset) noteReply(call *messages.CallTool, reply messages.Reply, err error) {
+	if t.cfg.MaxRepeats < 0 {
+		return
 	}
-	return result, nil
+	digest := callbook.DigestOf(call)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	result, is := reply.(*messages.ToolResult)
+	f, failed := errors.AsType[*messages.Failure](err)
+	switch {
+	case is && result.Attempt > 0: // else it was sent before
+		t.repeats.End(digest, result.Result, time.Now())
+	case failed && f.Attempt > 0 && (f.Code == messages.CodeInvalid || f.Code == messages.CodeServerError):
+		t.repeats.Fail(digest, f.Detail, time.Now())
+	}
 }
 
 // repeated returns the failure of a call that is one more of a row, see [Config.MaxRepeats].
 func (t *Toolset) repeated(call *messages.CallTool) error {
+	if t.cfg.MaxRepeats < 0 {
+		return nil
+	}
 	digest := callbook.DigestOf(call)
 	t.mu.Lock()
-	why, in := t.repeats.Begin(digest, limits.Of(t.cfg.MaxRepeats), time.Now())
-	t.mu.Unlock()
+	defer t.mu.Unlock()
+	why, retryAfter := t.repeats.Begin(digest, t.cfg.MaxRepeats, time.Now())
 	if why == "" {
 		return nil
 	}
 	f := messages.NewFailure(call, messages.CodeRateLimited, why)
-	f.RetryAfter = in
+	f.RetryAfter = retryAfter
 	return f
 }
 

@@ -30,9 +30,10 @@ type Config struct {
 	Stability Stability
 	// Policy decides which calls are sent. Defaults to all calls. Toolsets may share one.
 	Policy *Policy
-	// MaxRepeats is how often a tool may be called with the same arguments and have the same result, one call after the other. The next call is not
-	// sent, and fails with [messages.CodeRateLimited]: a model that repeats itself costs money. It may be sent after any other
-	// call, or after a minute. A different result begins anew. Calls of messages from [Toolset.Approve] do not count. Defaults to 50; -1 is no limit.
+	// MaxRepeats is how often a tool may be called with the same arguments and have the same result or error, one call after the other. The next
+	// such call is not sent, and fails with [messages.CodeRateLimited], unless a minute has passed: a model that repeats itself costs money.
+	// Any other call and any other result begin a new row. The toolset keeps the last result for that. Calls of messages from [Toolset.Approve] do not
+	// count, nor does what the record of a durable call says. An answered call is always sent. Defaults to 50; -1 is no limit.
 	MaxRepeats int
 	// MaxText bounds the text of one result that [Toolset.Outcome] gives to a model, in bytes. Of a
 	// longer one the middle is left out, and the model reads it with [ReadTool]. It is at least

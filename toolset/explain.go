@@ -44,7 +44,7 @@ var explanations = map[messages.Code]explanation{
 	messages.CodeInvalid:       {what: "The call is not valid.", detail: true, next: "Correct the call before you try again."},
 	messages.CodeRefused:       {what: "The call was refused.", detail: true, next: onlyAsked, final: true},
 	messages.CodeUnauthorized:  {what: "SERVER does not accept the credentials.", next: "Do not try again before the user has logged in or granted access.", final: true},
-	messages.CodeRateLimited:   {what: "SERVER gets too many calls.", detail: true, next: "Try againWHEN, and call it less often.", when: " later"},
+	messages.CodeRateLimited:   {what: "SERVER is called too often.", detail: true, next: "Try againWHEN, and call it less often.", when: " later"},
 	messages.CodeServerError:   {what: "SERVER answered with an error.", detail: true, next: failsAny, final: true},
 	messages.CodeProtocol:      {what: "SERVER answered, but the result could not be read.", next: failsAny, final: true},
 	messages.CodeCancelled:     {what: "The call was cancelled.", next: onlyAsked, final: true},

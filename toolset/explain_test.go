@@ -60,8 +60,8 @@ var told = map[messages.Code][2]string{
 		`Server "files" does not accept the credentials. The tool may have run. Check its effect before you repeat the call. Do not try again before the user has logged in or granted access.`,
 	},
 	messages.CodeRateLimited: {
-		`Server "files" gets too many calls: the detail. The tool did not run. Try again later, and call it less often.`,
-		`Server "files" gets too many calls: the detail. The tool may have run. Check its effect before you repeat the call.`,
+		`Server "files" is called too often: the detail. The tool did not run. Try again later, and call it less often.`,
+		`Server "files" is called too often: the detail. The tool may have run. Check its effect before you repeat the call.`,
 	},
 	messages.CodeServerError: {
 		`Server "files" answered with an error: the detail. The tool did not run. Do not repeat the same call, because it would probably fail again.`,

@@ -24,7 +24,7 @@ func TestModelThatRepeatsItselfIsStopped(t *testing.T) {
 			}
 			_, err := w.Call(ctx, "one__a", json.RawMessage(`{"x":1}`))
 			require.ErrorIs(t, err, messages.CodeRateLimited)
-			require.Regexp(t, `^Server "one" gets too many calls: the same call has had the same result \d+ times in a row: do something else, or wait until .* The tool did not run\. Try again in 60 seconds, and call it less often\.$`, toolset.Explain(err))
+			require.Regexp(t, `^Server "one" is called too often: this call has had the same result \d+ times in a row, and may be made again at .*: do something else\. The tool did not run\. Try again in 60 seconds, and call it less often\.$`, toolset.Explain(err))
 			require.Equal(t, most, w.one.calls["a"])
 			_, err = w.Call(ctx, "two__c", nil) // of whatever server
 			require.NoError(t, err)

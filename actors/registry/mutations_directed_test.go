@@ -118,6 +118,12 @@ var directedMutations = []directedMutation{
 	{8, "./tests", "TestOpeningThatWasAbandonedAndCouldNotBeEndedIsNamed", mutation{"an opening that was abandoned is not named", []change{
 		{inRelease, "	if msg.err == nil || s.drainOrder == nil && errors.Is(", "	if msg.err == nil || errors.Is("},
 	}}},
+	{9, "./tests", "TestCallsWithTheSameCredentialsAreHeldUntilTheServerWantsThem", mutation{"a 429 holds no calls", []change{
+		{"mcpbridge/internal/outbound/holds.go", "		h.book.Note(h.key(credentials), time.Now(), wanted)\n", "		_ = wanted\n"},
+	}}},
+	{9, "./tests", "TestTokensOfKeysAreHeldApart", mutation{"a 429 holds the calls with other credentials", []change{
+		{"mcpbridge/internal/outbound/holds.go", "	sum.AddMap(h.config.Headers)\n", ""},
+	}}},
 	{9, "./actors/registry", "TestNoStepGrowsWithTheKeys", mutation{"a snapshot is taken in one step", []change{
 		{"actors/internal/inspection/book.go", "n := min(contract.WalkStep, len(i.regs))", "n := max(0*contract.WalkStep, len(i.regs))"},
 	}}},

@@ -29,6 +29,10 @@ var slashed = regexp.MustCompile(`(?s)\\.|\[(?:\\.|[^\]\\])*\]|/`)
 // slash is a character like any other here: a tool's name is not a path, and "admin*" in a
 // list of denied tools must match "admin/drop".
 func Match(pattern, name string) bool {
+	if !strings.ContainsAny(pattern, `/[\`) && !strings.Contains(name, "/") { // most are so
+		ok, _ := path.Match(pattern, name)
+		return ok
+	}
 	pattern = slashed.ReplaceAllStringFunc(pattern, func(part string) string {
 		if part[0] == '[' {
 			return class(part)

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcpactor/mcpactor/internal/clock"
 )
 
 // pause ends a row of identical calls.
@@ -20,9 +22,9 @@ type Row struct {
 	ended  time.Time // when it did
 }
 
-// Begin notes that a call with a digest wants to begin. If the row has as many calls as are allowed, it returns why the call may not, and how
-// long. Any other call begins a new row, and so does a pause.
-func (r *Row) Begin(digest string, most int, now time.Time) (why string, in time.Duration) {
+// Begin notes that a call with a digest wants to begin. If the row has as many calls as are allowed, it returns why the call may not, and the
+// time until it may. Any other call begins a new row, and so does a pause.
+func (r *Row) Begin(digest string, most int, now time.Time) (why string, retryAfter time.Duration) {
 	if digest != r.digest || now.Sub(r.ended) >= pause && r.length > 0 {
 		*r = Row{digest: digest}
 	}
@@ -30,8 +32,7 @@ func (r *Row) Begin(digest string, most int, now time.Time) (why string, in time
 		return "", 0
 	}
 	until := r.ended.Add(pause)
-	return fmt.Sprintf("the same call has had the same result %d times in a row: do something else, or wait until %s",
-		r.length, until.Add(time.Second-1).UTC().Format(time.RFC3339)), until.Sub(now)
+	return fmt.Sprintf("this call has had the same result %d times in a row, and may be made again at %s: do something else", r.length, clock.Text(until)), until.Sub(now)
 }
 
 // End notes the result of a call with a digest. The result is read-only from then on.
@@ -45,6 +46,11 @@ func (r *Row) End(digest string, result *mcp.CallToolResult, now time.Time) {
 		r.length = 1
 	}
 	r.result, r.ended = result, now
+}
+
+// Fail notes that the server has answered a call with an error.
+func (r *Row) Fail(digest, text string, now time.Time) {
+	r.End(digest, &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}, now)
 }
 
 // isSame reports whether two results say the same. Texts of different lengths are different without a look at them.

@@ -6,6 +6,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/mcpactor/mcpactor/internal/clock"
 )
 
 func said(text string) *mcp.CallToolResult {
@@ -65,7 +67,18 @@ func TestAnotherResultBeginsAnew(t *testing.T) {
 	}
 	require.False(t, w.call("a", "x"))
 	why, in := w.row.Begin("a", 3, w.now)
-	require.Equal(t, "the same call has had the same result 3 times in a row: do something else, or wait until "+
-		w.row.ended.Add(pause+time.Second-1).UTC().Format(time.RFC3339), why)
+	require.Equal(t, "this call has had the same result 3 times in a row, and may be made again at "+
+		clock.Text(w.row.ended.Add(pause))+": do something else", why)
 	require.Equal(t, 59*time.Second, in)
+}
+
+// An error of the server is a result that repeats itself as well.
+func TestErrorsRepeatThemselves(t *testing.T) {
+	w := &world{T: t, now: time.Now()}
+	for _, text := range []string{"x", "y", "y", "y"} {
+		why, _ := w.row.Begin("a", 3, w.now)
+		require.Empty(t, why)
+		w.row.Fail("a", text, w.now)
+	}
+	require.False(t, w.call("a", "x"))
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/mcpactor/mcpactor/actors/internal/ring"
+	"github.com/mcpactor/mcpactor/internal/clock"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -49,14 +50,15 @@ type Taken []*Count
 // Refused is why a call may not begin.
 type Refused struct {
 	Code   messages.Code
-	Detail string        // for a model
-	In     time.Duration // until a call may begin, or 0 if that is not known
+	Detail string // for a model
+	// RetryAfter is the time until a call may begin, or 0 if that is not known.
+	RetryAfter time.Duration
 }
 
 // isLongerThan reports whether a caller had better be told of r than of the other. The end of a Total counts as the longest, and calls in
 // flight as the shortest.
 func (r *Refused) isLongerThan(other *Refused) bool {
-	return r.Code == messages.CodeRefused || other.Code != messages.CodeRefused && r.In > other.In
+	return r.Code == messages.CodeRefused || other.Code != messages.CodeRefused && r.RetryAfter > other.RetryAfter
 }
 
 // Take counts a call of a tool that begins, or returns why it may not begin: for how long, whatever the bound. Then it counts for no bound.
@@ -87,11 +89,14 @@ func (b *Book) Take(key messages.Key, tool string, bounds []mcpbridge.Bound, now
 	return taken, nil
 }
 
-// Return notes that a call has ended.
-func (t Taken) Return(now time.Time) {
+// End notes that a call has ended. One that was not sent does not count for a total.
+func (t Taken) End(sent bool, now time.Time) {
 	for _, c := range t {
 		c.inFlight--
 		c.used = now
+		if !sent {
+			c.total--
+		}
 	}
 }
 
@@ -157,8 +162,8 @@ func (c *Count) refuses(now time.Time) *Refused {
 	case c.rate != nil && c.rate.TokensAt(now) < 1:
 		missing := 1 - c.rate.TokensAt(now)
 		in := time.Duration(missing/float64(c.rate.Limit())*float64(time.Second)).Truncate(time.Millisecond) + time.Millisecond
-		return &Refused{Code: messages.CodeRateLimited, In: in, Detail: fmt.Sprintf("the limit of calls %s is %d a minute: the next one may begin at %s",
-			c.words(), b.PerMinute, now.Add(in).Add(time.Second-1).UTC().Format(time.RFC3339))}
+		return &Refused{Code: messages.CodeRateLimited, RetryAfter: in, Detail: fmt.Sprintf("the limit of calls %s is %d a minute: the next one may begin at %s",
+			c.words(), b.PerMinute, clock.Text(now.Add(in)))}
 	case b.InFlight > 0 && c.inFlight >= b.InFlight:
 		return &Refused{Code: messages.CodeBusy, Detail: fmt.Sprintf("the limit of calls %s is %d at one time: wait for the result of one", c.words(), b.InFlight)}
 	}

@@ -29,7 +29,7 @@ func (w *world) call(key messages.Key, tool string) (Taken, *Refused) {
 // runs makes a call that ends at once.
 func (w *world) runs(key messages.Key, tool string) *Refused {
 	taken, refused := w.call(key, tool)
-	taken.Return(w.now)
+	taken.End(true, w.now)
 	return refused
 }
 
@@ -41,9 +41,9 @@ func TestCallsAMinute(t *testing.T) {
 	refused := w.runs(one, "a")
 	require.Equal(t, messages.CodeRateLimited, refused.Code)
 	require.Equal(t, "the limit of calls of the tools of this server is 6 a minute: the next one may begin at 2001-09-09T01:46:51Z", refused.Detail)
-	require.InDelta(t, 10*time.Second, refused.In, float64(2*time.Millisecond))
+	require.InDelta(t, 10*time.Second, refused.RetryAfter, float64(2*time.Millisecond))
 	require.Nil(t, w.runs(other, "a"), "another scope has a count of its own")
-	w.now = w.now.Add(refused.In - 2*time.Millisecond)
+	w.now = w.now.Add(refused.RetryAfter - 2*time.Millisecond)
 	require.NotNil(t, w.runs(one, "a"))
 	w.now = w.now.Add(2 * time.Millisecond)
 	require.Nil(t, w.runs(one, "a"))
@@ -64,7 +64,7 @@ func TestWaitIsLongEnough(t *testing.T) {
 				continue
 			}
 			require.NotNil(t, refused)
-			w.now = w.now.Add(refused.In)
+			w.now = w.now.Add(refused.RetryAfter)
 			for w.runs(one, "a") == nil {
 			}
 		}
@@ -81,7 +81,7 @@ func TestTotalIsSharedOrNot(t *testing.T) {
 		require.Equal(t, messages.CodeRefused, refused.Code)
 		require.Contains(t, refused.Detail, `the limit of calls of "send_*"`)
 		require.Contains(t, refused.Detail, "is 2 in all")
-		require.Zero(t, refused.In)
+		require.Zero(t, refused.RetryAfter)
 		require.Equal(t, shared, w.runs(other, "send_mail") != nil)
 		w.now = w.now.Add(keptFor)
 		w.runs(messages.Key{Server: "s", Scope: "third"}, "send_mail") // counts that are over are forgotten when one is added
@@ -101,10 +101,10 @@ func TestInFlight(t *testing.T) {
 	require.Nil(t, refused, "a call that was refused counts for no bound")
 	_, refused = w.call(one, "b")
 	require.NotNil(t, refused)
-	a.Return(w.now)
+	a.End(true, w.now)
 	_, refused = w.call(one, "a")
 	require.Nil(t, refused)
-	b.Return(w.now)
+	b.End(true, w.now)
 }
 
 func TestCountsAreBounded(t *testing.T) {
@@ -137,7 +137,7 @@ func TestCallInFlightKeepsItsCount(t *testing.T) {
 	require.Nil(t, refused)
 	w.now = w.now.Add(keptFor)
 	require.NotNil(t, w.runs(one, "a"))
-	running.Return(w.now)
+	running.End(true, w.now)
 	require.Nil(t, w.runs(one, "a"))
 }
 
@@ -172,7 +172,7 @@ func TestLongestRefusalIsTold(t *testing.T) {
 			require.Nil(t, refused)
 			_, refused = w.call(one, "a")
 			require.Equal(t, c.code, refused.Code)
-			require.InDelta(t, c.in, refused.In, float64(2*time.Millisecond))
+			require.InDelta(t, c.in, refused.RetryAfter, float64(2*time.Millisecond))
 			slices.Reverse(c.bounds)
 		}
 	}
@@ -180,6 +180,6 @@ func TestLongestRefusalIsTold(t *testing.T) {
 	for _, tool := range []string{"a", "b", "a"} {
 		require.Nil(t, w.runs(one, tool))
 	}
-	require.InDelta(t, 30*time.Second, w.runs(one, "a").In, float64(2*time.Millisecond))
-	require.InDelta(t, time.Minute, w.runs(one, "b").In, float64(2*time.Millisecond))
+	require.InDelta(t, 30*time.Second, w.runs(one, "a").RetryAfter, float64(2*time.Millisecond))
+	require.InDelta(t, time.Minute, w.runs(one, "b").RetryAfter, float64(2*time.Millisecond))
 }

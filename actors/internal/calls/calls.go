@@ -127,7 +127,7 @@ func (c *Calls) take(k *contract.Call, now time.Time) *messages.Failure {
 	if refused != nil {
 		c.Table.CountBounded(k.Key.Server)
 		f := k.Failure(refused.Code, refused.Detail)
-		contract.RetryIn(f, refused.In)
+		contract.RetryIn(f, refused.RetryAfter)
 		return f
 	}
 	k.Ticket.Bounds = taken
@@ -137,7 +137,7 @@ func (c *Calls) take(k *contract.Call, now time.Time) *messages.Failure {
 // answered notes that a call has its reply, or belongs to another member.
 func (c *Calls) answered(k *contract.Call) {
 	c.Owners.Answered(k)
-	k.Ticket.Bounds.Return(time.Now())
+	k.Ticket.Bounds.End(k.Run.Attempts > 0, time.Now())
 	k.Ticket.Bounds = nil
 }
 

@@ -52,7 +52,7 @@ func (s *session) startParked() {
 			s.out.reply(k, k.AddReceipt(&messages.Ack{}))
 			continue
 		}
-		if !s.refusesRepeat(k, now) {
+		if !s.answerRepeat(k, now) {
 			s.start(k, now)
 		}
 	}
@@ -174,8 +174,9 @@ func (s *session) onResult(k *contract.Call, msg *callReturned) {
 	case *rounds.Answers:
 		s.onAnswered(k, result)
 	default:
-		s.noteResult(k, result)
-		s.out.reply(k, k.AddReceipt(result))
+		reply := k.AddReceipt(result)
+		s.noteReply(k, reply)
+		s.out.reply(k, reply)
 	}
 }
 
@@ -192,7 +193,9 @@ func (s *session) onCallFailed(k *contract.Call, e *mcpbridge.Error) {
 	}
 	switch {
 	case !again:
-		s.out.reply(k, k.FailureOf(e))
+		f := k.FailureOf(e)
+		s.noteReply(k, f)
+		s.out.reply(k, f)
 		if e.Class != mcpbridge.Lost && !e.Begun { // the task is not over, and nobody follows it any longer
 			s.cancelTask(k)
 		}

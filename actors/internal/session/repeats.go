@@ -9,27 +9,38 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// refusesRepeat answers a call that is about to run for the first time if it is one more of a row, see [mcpbridge.Limits]. It reports
+// answerRepeat answers a call that is about to run for the first time if it is one more of a row, see [mcpbridge.Limits]. It reports
 // whether it has done so.
-func (s *session) refusesRepeat(k *contract.Call, now time.Time) bool {
+func (s *session) answerRepeat(k *contract.Call, now time.Time) (answered bool) {
 	op, is := k.Op.(*messages.CallTool)
 	if !is || s.limits.MaxRepeats == 0 || k.Run.Attempts > 0 || rounds.IsLater(op) {
 		return false
 	}
-	why, in := s.repeats.Begin(callbook.DigestOf(op), s.limits.MaxRepeats, now)
+	why, retryAfter := s.repeats.Begin(callbook.DigestOf(op), s.limits.MaxRepeats, now)
 	if why == "" {
 		return false
 	}
 	f := k.Failure(messages.CodeRateLimited, why)
-	contract.RetryIn(f, in)
+	contract.RetryIn(f, retryAfter)
 	k.Run.Answered.Bounded = true
 	s.out.reply(k, f)
 	return true
 }
 
-// noteResult notes the result of a call, which the next one may repeat.
-func (s *session) noteResult(k *contract.Call, result messages.Result) {
-	if result, is := result.(*messages.ToolResult); is && s.limits.MaxRepeats > 0 {
-		s.repeats.End(callbook.DigestOf(k.Op.(*messages.CallTool)), result.Result, time.Now())
+// noteReply notes what the server has answered to a call, which the next one may repeat. What is only begun is no answer.
+func (s *session) noteReply(k *contract.Call, reply messages.Reply) {
+	op, is := k.Op.(*messages.CallTool)
+	if !is || s.limits.MaxRepeats == 0 {
+		return
+	}
+	switch reply := reply.(type) {
+	case *messages.ToolResult:
+		if r := reply.Result; r != nil && (len(r.Content) > 0 || r.StructuredContent != nil) {
+			s.repeats.End(callbook.DigestOf(op), r, time.Now())
+		}
+	case *messages.Failure:
+		if reply.Code == messages.CodeInvalid || reply.Code == messages.CodeServerError {
+			s.repeats.Fail(callbook.DigestOf(op), reply.Detail, time.Now())
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/clock"
 	"github.com/mcpactor/mcpactor/internal/identity"
 	"github.com/mcpactor/mcpactor/internal/rounds"
 	"github.com/mcpactor/mcpactor/internal/tasks"
@@ -39,7 +40,7 @@ func (h *holds) check(req *http.Request, credentials http.Header) error {
 	}
 	return &mcpbridge.Error{
 		Class: mcpbridge.RateLimited, RetryAfter: until.Sub(now),
-		Detail: "not sent: after a 429, the server wants no calls with these credentials until " + until.Add(time.Second-1).UTC().Format(time.RFC3339),
+		Detail: "not sent: the server has answered 429, and wants no such calls until " + clock.Text(until),
 	}
 }
 

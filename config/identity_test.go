@@ -24,8 +24,14 @@ func TestIdentityOfAServerIsWhatTheFileSays(t *testing.T) {
 		`{"command": ["npx", "server"]}`:                                      {Command: []string{"npx", "server"}},
 		`{"command": {"path": "~/server", "args": ["x"], "env": {"A": ""}}}`:  {Command: []string{"~/server", "x"}, Env: []string{"A"}},
 		`{"url": "https://example.com/${TENANT}/mcp", "headers": {"A": "x"}}`: {URL: "https://example.com/${TENANT}/mcp"},
-		`{"httpUrl": "https://example.com/mcp"}`:                              {URL: "https://example.com/mcp"},
-		`{"serverUrl": "https://example.com/mcp"}`:                            {URL: "https://example.com/mcp"},
+		`{"command": "docker", "args": ["run", "--name", "{session}"], "cleanup": {"command": "docker", "args": ["rm", "{session}"]}}`: {
+			Command: []string{"docker", "run", "--name", "{session}"}, Cleanup: []string{"docker", "rm", "{session}"},
+		},
+		`{"command": "x", "setup": [{"tool": "login", "arguments": {"token": "${TOKEN}", "n": [1.0, true, null, "a"]}}]}`: {
+			Command: []string{"x"}, Setup: []string{`{"arguments":{"n":[1.0,true,null,"a"],"token":"${TOKEN}"},"tool":"login"}`},
+		},
+		`{"httpUrl": "https://example.com/mcp"}`:   {URL: "https://example.com/mcp"},
+		`{"serverUrl": "https://example.com/mcp"}`: {URL: "https://example.com/mcp"},
 	} {
 		path := filepath.Join(folder, "mcp.json")
 		require.NoError(t, os.WriteFile(path, []byte(`{"mcpServers": {"the server": `+entry+`, "off": {"command": "x", "disabled": true}, "odd": {}}}`), 0o600))

@@ -451,6 +451,10 @@ func (c *client) complete(r *mcpserver.Request, params mcpserver.Object) (any, e
 		return nil, err
 	case s == nil:
 		return nil, mcpserver.Invalid("ref: is not known")
+	case c.g.cfg.Pins != nil && complete.Ref.Type == "ref/prompt":
+		if err := s.unpinned(r, "prompts/list", complete.Ref.Name); err != nil {
+			return nil, mcpserver.Invalid("ref: " + oneLine(err))
+		}
 	}
 	complete.Meta = metaOf(r)
 	return verbatim(c.run(r, s, params.Without("ref", "argument", "context", "_meta"), func(h messages.Header) messages.Operation {

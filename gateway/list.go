@@ -16,6 +16,7 @@ import (
 	"github.com/yosida95/uritemplate/v3"
 
 	"github.com/mcpactor/mcpactor/gateway/internal/mcpserver"
+	"github.com/mcpactor/mcpactor/gateway/internal/pinned"
 	"github.com/mcpactor/mcpactor/gateway/internal/publicid"
 	"github.com/mcpactor/mcpactor/gateway/internal/view"
 	"github.com/mcpactor/mcpactor/toolset"
@@ -213,11 +214,22 @@ func (it item) tool(s *served, at time.Time) view.Tool {
 	return view.Tool{Server: s.name, Name: it.name, ID: it.id, Raw: it.raw, Digest: it.digest, ReadsOnly: it.readsOnly, At: at}
 }
 
-// keeps reports whether a tool that the server does not have now stays shown: the filters let it pass, and it is no second one of its name.
+// keeps reports whether a tool that the server does not have now stays shown: the filters and the pins let it pass, and it is no second one of
+// its name.
 func (s *served) keeps(t view.Tool) bool {
 	known := s.lists["tools/list"].last()
-	isHidden := known != nil && slices.Contains(known.hidden, t.Name) || known == nil && s.c.g.cfg.Pins != nil
-	return s.wants(t.Name, t.ReadsOnly) && !isHidden && t.IsFirst()
+	isHidden := known != nil && slices.Contains(known.hidden, t.Name)
+	return s.wants(t.Name, t.ReadsOnly) && !isHidden && t.IsFirst() && s.accepts(t)
+}
+
+// accepts reports whether the pins accept the definition of a tool that was shown.
+func (s *served) accepts(t view.Tool) bool {
+	pins := s.c.g.cfg.Pins
+	if pins == nil {
+		return true
+	}
+	raw, err := mcpserver.Encode(mcpserver.ObjectOf(t.Raw).With("name", t.Name))
+	return err == nil && pinned.NewList(pins, s.name, "tools/list").Add(t.Name, raw) == nil
 }
 
 // tool returns the tool with a name that the server has now, or an empty one.

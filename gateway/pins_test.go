@@ -323,6 +323,9 @@ func TestPromptAndInstructionsThatNobodyHasAcceptedAreNotPassedOn(t *testing.T) 
 			require.NoError(w, err)
 			calls := s.calls.Load()
 			require.Contains(w, get(), remedy)
+			answer := r.request("completion/complete", fmt.Sprintf(`{"ref":{"type":"ref/prompt","name":%q},"argument":{"name":"a","value":"b"}}`, p))
+			require.NotNil(w, answer.Error)
+			require.Contains(w, answer.Error.Message, remedy)
 			require.NotContains(w, string(r.list("prompts/list").Result), `"`+p+`"`)
 			require.Equal(w, calls, s.calls.Load())
 			next := w.raw()
@@ -413,4 +416,28 @@ func TestClientThatReturnsIsNotShownWhatWasKept(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		require.Empty(r, v.tools(4))
 	})
+}
+
+// A tool that its server has removed stays shown only as long as its definition is accepted.
+func TestToolThatIsGoneIsNotShownOnceItIsRefused(t *testing.T) {
+	for _, stability := range []toolset.Stability{toolset.Append, toolset.Freeze} {
+		for _, both := range []bool{false, true} {
+			inFrontOf(t, both, setup{Stability: stability}, func(w *world, l *locks, s, _ *changing, public func(server, tool string) string) {
+				s.add("new")
+				s.announce()
+				r, tool := w.raw(), public("s", "new")
+				r.open()
+				require.Contains(w, r.names(), tool)
+				s.mcp.RemoveTools("new")
+				s.announce()
+				require.Contains(w, r.names(), tool)
+				lock := &pin.Lock{RefuseNew: true, Servers: l.Load().Servers}
+				l.Store(lock)
+				w.Review()
+				time.Sleep(time.Second)
+				require.NotContains(w, r.names(), tool)
+				require.Contains(w, r.names(), public("s", "b"))
+			})
+		}
+	}
 }

@@ -74,7 +74,7 @@ var imports = []struct{ of, may string }{
 	{"internal/oauthresource", "internal/loopback internal/visible"},
 	{"internal/relay", "internal/dispatch"},
 	{"internal/definition", "internal/exact"},
-	{"pin", "internal/definition"},
+	{"pin", "internal/definition internal/visible"},
 
 	// What is said.
 	{"messages", "internal/caller"},
@@ -169,13 +169,13 @@ var imports = []struct{ of, may string }{
 	{"internal/clusterapi", "messages internal/callbook internal/caller internal/dial internal/dispatch internal/door internal/entry internal/freeport internal/guard internal/mismatch internal/operations internal/recordkey " +
 		"internal/protocol internal/relay internal/results internal/storelimit internal/tracecontext"}, // the module cluster has the rest
 	{"toolset/...", "internal/pattern internal/repeats mcpbridge messages supervisor toolset/... internal/callbook internal/caller internal/definition internal/exact internal/finder internal/guard internal/limits internal/nearest internal/rank internal/relay internal/schemas internal/shown internal/tracecontext internal/visible"},
-	{"config", "mcpbridge messages pin supervisor toolset internal/loopback internal/nearest internal/wellformed"},
+	{"config", "mcpbridge messages pin supervisor toolset internal/definition internal/loopback internal/nearest internal/wellformed"},
 
 	{"internal/listfile", "mcpbridge messages internal/recordkey"},
 	{"gateway/internal/paramheader gateway/internal/rounds gateway/internal/seal", ""},
 	{"gateway/internal/mcpserver", "gateway/internal/paramheader internal/loopback internal/wellformed"},
 	{"gateway/internal/publicid", "gateway/internal/seal"},
-	{"gateway/internal/pinned", "gateway/internal/mcpserver internal/definition internal/results"},
+	{"gateway/internal/pinned", "gateway/internal/mcpserver internal/definition internal/exact internal/results"},
 	{"gateway/internal/view", "gateway/internal/mcpserver internal/finder internal/rank internal/schemas internal/shown"},
 	{"gateway", "mcpbridge messages resume supervisor toolset gateway/internal/mcpserver gateway/internal/paramheader gateway/internal/pinned gateway/internal/publicid gateway/internal/rounds gateway/internal/seal gateway/internal/view internal/caller internal/finder internal/identity internal/introduction internal/listclass internal/listfile internal/recordkey internal/results internal/shown internal/visible"},
 
@@ -184,7 +184,7 @@ var imports = []struct{ of, may string }{
 	{"cmd/mcpactor/internal/login", "mcpbridge messages internal/oauthresource internal/visible"},
 	{"cmd/mcpactor/internal/inputs", "config messages pin resume supervisor toolset internal/nearest cmd/internal/cli cmd/mcpactor/internal/login"},
 	{"cmd/mcpactor/internal/target", "config mcpbridge pin supervisor toolset internal/visible cmd/internal/cli cmd/mcpactor/internal/inputs cmd/mcpactor/internal/login"},
-	{"cmd/mcpactor/internal/commands", "config mcpbridge messages pin supervisor toolset internal/finder internal/loopback internal/nearest internal/schemas internal/toolsize internal/visible " +
+	{"cmd/mcpactor/internal/commands", "config mcpbridge messages pin supervisor toolset internal/definition internal/finder internal/loopback internal/nearest internal/schemas internal/toolsize internal/visible " +
 		"cmd/internal/cli cmd/mcpactor/internal/inputs cmd/mcpactor/internal/login cmd/mcpactor/internal/target"},
 	{"cmd/mcpactor/internal/exec", "config mcpbridge messages supervisor toolset internal/operations internal/wellformed " +
 		"cmd/internal/cli cmd/mcpactor/internal/commands cmd/mcpactor/internal/inputs"},

@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/mcpactor/mcpactor/internal/definition"
+	"github.com/mcpactor/mcpactor/internal/visible"
 )
 
 // format is the version of the format of the file.
@@ -54,12 +55,15 @@ func parse(data []byte) (*Lock, error) {
 	if err := strict.Decode(&file{Lock: l}); err != nil {
 		return nil, located(err, data)
 	}
+	if l.Servers == nil { // or else everything would be new
+		return nil, errors.New("servers: is missing")
+	}
 	for name, its := range l.Servers {
 		if its == nil {
-			return nil, fmt.Errorf("servers.%s: must be an object, and is null", name)
+			return nil, fmt.Errorf("servers.%s: must be an object, and is null", visible.Escape(name))
 		}
 		if err := its.canonical(); err != nil {
-			return nil, fmt.Errorf("servers.%s.%w", name, err)
+			return nil, fmt.Errorf("servers.%s.%w", visible.Escape(name), err)
 		}
 	}
 	return l, nil
@@ -72,7 +76,7 @@ func located(err error, data []byte) error {
 		return fmt.Errorf("line %d: %w", line(syntax.Offset), err)
 	}
 	if other, is := errors.AsType[*json.UnmarshalTypeError](err); is {
-		return fmt.Errorf("line %d: %s: is of the wrong type: %s", line(other.Offset), cmp.Or(other.Field[strings.LastIndex(other.Field, ".")+1:], "the file"), other.Value)
+		return fmt.Errorf("line %d: %s: is of the wrong type: %s", line(other.Offset), cmp.Or(visible.Escape(other.Field[strings.LastIndex(other.Field, ".")+1:]), "the file"), other.Value)
 	}
 	return err
 }
@@ -87,7 +91,7 @@ func (s *Server) canonical() error {
 	for _, k := range []kind{tool, prompt} {
 		for name, d := range k.of(s) {
 			if err := d.canonical(); err != nil {
-				return fmt.Errorf("%ss.%s.%w", k, name, err)
+				return fmt.Errorf("%ss.%s.%w", k, visible.Escape(name), err)
 			}
 			k.of(s)[name] = d
 		}

@@ -54,6 +54,10 @@ type Identity struct {
 	Env []string `json:"env,omitempty"`
 	// URL is the endpoint of a server over HTTP.
 	URL string `json:"url,omitempty"`
+	// Cleanup is the program that ends what a session leaves, and its arguments.
+	Cleanup []string `json:"cleanup,omitempty"`
+	// Setup has the calls that run first in each session, each as JSON.
+	Setup []string `json:"setup,omitempty"`
 }
 
 // Definition is a definition that was accepted.
@@ -132,6 +136,8 @@ func (l *Lock) Identity(server string, is Identity) error {
 		{"working directory", accepted.Dir == is.Dir},
 		{"names of environment variables", slices.Equal(sorted(accepted.Env), sorted(is.Env))},
 		{"URL", accepted.URL == is.URL},
+		{"cleanup", slices.Equal(accepted.Cleanup, is.Cleanup)},
+		{"setup", slices.Equal(accepted.Setup, is.Setup)},
 	} {
 		if !part.same {
 			differ = append(differ, part.name)

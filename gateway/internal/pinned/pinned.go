@@ -2,14 +2,18 @@
 package pinned
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/gateway/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/internal/definition"
+	"github.com/mcpactor/mcpactor/internal/exact"
 	"github.com/mcpactor/mcpactor/internal/results"
 )
 
@@ -88,8 +92,9 @@ func (l *List) accepts(name, digest string) error {
 	return l.pins.Prompt(l.server, name, digest)
 }
 
-// digestOf returns the digest of a definition, which is that of what this library decodes. It returns "" if there is none, or if a client that
-// ignores the case of names, as package json does, would read another one: clients get the JSON as it came.
+// digestOf returns the digest of a definition, which is that of what this library decodes. It returns "" if there is none, or if a client would
+// read another one: clients get the JSON as it came, and may ignore the case of names, as package json does, or take the first of two members
+// with one name.
 func (l *List) digestOf(raw json.RawMessage) string {
 	var text, loose definition.Text
 	var err error
@@ -112,23 +117,42 @@ func (l *List) digestOf(raw json.RawMessage) string {
 			text = definition.OfPrompt(list.Prompts[0])
 		}
 	}
-	if err == nil && loose != text {
+	if err != nil || loose != text || hasTwice(raw) {
 		return ""
 	}
 	return text.Digest()
 }
 
-// Instructions returns what a server says of itself, without instructions that are not accepted. The error says why they are not.
+// hasTwice reports whether an object in JSON has two members with one name.
+func hasTwice(raw json.RawMessage) bool {
+	value, err := exact.Value(raw)
+	return err != nil || tokens(raw) != tokens(definition.Encode(value))
+}
+
+func tokens(raw json.RawMessage) (n int) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	for _, err := decoder.Token(); err == nil; _, err = decoder.Token() {
+		n++
+	}
+	return n
+}
+
+// Instructions returns what a server says of itself, without instructions that are not accepted, and without those that only clients read that
+// ignore the case of names. The error says why they are not accepted.
 func Instructions(pins Pins, server string, said json.RawMessage) (json.RawMessage, error) {
 	if pins == nil || said == nil {
 		return said, nil
 	}
 	its := mcpserver.ObjectOf(said)
 	why := pins.Instructions(server, definition.Of(its["instructions"]).Digest())
-	if why == nil {
-		return said, nil
+	before := len(its)
+	maps.DeleteFunc(its, func(name string, _ json.RawMessage) bool {
+		return strings.EqualFold(name, "instructions") && (name != "instructions" || why != nil)
+	})
+	if len(its) == before {
+		return said, why
 	}
-	delete(its, "instructions")
 	said, _ = mcpserver.Encode(its) // it was JSON
 	return said, why
 }

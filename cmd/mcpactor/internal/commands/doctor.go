@@ -165,7 +165,11 @@ func (cmd *Doctor) pinWarnings(ctx context.Context, i *inputs.Instance, srv mcpb
 		warnings = append(warnings, c.String())
 	}
 	if len(warnings) > 0 {
-		warnings = append(warnings, "mcpactor pin shows what differs from the lock file, and mcpactor pin --accept accepts it")
+		command := "mcpactor pin"
+		if cmd.Config != "" {
+			command += " --config " + cmd.Config
+		}
+		warnings = append(warnings, fmt.Sprintf("%s shows what differs from the lock file, and with --accept, accepts it", command))
 	}
 	if was != nil && was.Version != now.Version {
 		warnings = append(warnings, fmt.Sprintf("version %s is new: it was pinned with version %s", seen(now.Version), seen(was.Version)))

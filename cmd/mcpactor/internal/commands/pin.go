@@ -249,6 +249,8 @@ func (done *pinning) report(s cli.Screen) string {
 	case done.isFirst && done.Written:
 		fmt.Fprintf(&out, "This is in %s now. What differs from it is not offered, until mcpactor pin --accept.\n", done.File)
 	case done.isFirst: // stderr says why
+	case !done.differs && slices.ContainsFunc(done.Servers, func(one *pinned) bool { return one.Error != "" }):
+		fmt.Fprintf(&out, "Nothing that could be listed differs from %s.\n", done.File)
 	case !done.differs:
 		fmt.Fprintf(&out, "Nothing differs from %s.\n", done.File)
 	case done.Written:

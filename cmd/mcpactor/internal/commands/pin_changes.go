@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcpactor/mcpactor/internal/definition"
 	"github.com/mcpactor/mcpactor/pin"
 )
 
@@ -58,7 +59,7 @@ func parts(s *pin.Server) map[string]pin.Definition {
 	if s == nil {
 		return all
 	}
-	identity, _ := json.Marshal(s.Identity) // it has only texts
+	identity := definition.Encode(s.Identity)
 	all[ofServer] = pin.Definition{Digest: string(identity), Text: identity}
 	if s.Instructions != nil {
 		all["instructions"] = *s.Instructions

@@ -176,6 +176,9 @@ func TestListThatIsNotClearIsNotPinned(t *testing.T) {
 	s.run(cli.ExitOK, "pin")
 	s.Pages[1] = json.RawMessage(`[{"name":"send","inputSchema":{"type":"object"},"outputSchema":{"type":"object"}},{"name":"send","inputSchema":{"type":"object"}}]`)
 	s.says()
+	got := s.run(cli.ExitFailed, "pin")
+	require.Contains(t, got.log, `web: protocol: the server lists "send" twice, with different definitions`)
+	require.Equal(t, "Nothing that could be listed differs from "+s.lock+".\n", got.out)
 	require.Contains(t, s.run(cli.ExitFailed, "pin", "--accept").log, `web: protocol: the server lists "send" twice, with different definitions`)
 	require.Contains(t, s.run(cli.ExitOK, "doctor").out, `it could not be compared with the lock file: protocol: the server lists "send" twice`)
 	require.Contains(t, s.run(cli.ExitFailed, "call", "web", "send").log, "twice")
@@ -186,7 +189,7 @@ func TestListThatIsNotClearIsNotPinned(t *testing.T) {
 	odd := new(oddtest.Server)
 	odd.Set("tools/list", `{"tools":[{"name":"good"}],"nextCursor":2}`)
 	path := oddFile(t, odd)
-	got := outcomeOf("pin", "--config", path)
+	got = outcomeOf("pin", "--config", path)
 	require.Equal(t, outcome{cli.ExitFailed, "", "mcpactor: s: protocol: the list is incomplete: the cursor on page 1 is no text; read the log of the server, or tell its author\n"}, got)
 	require.NoFileExists(t, inputs.PinsBeside(path))
 }

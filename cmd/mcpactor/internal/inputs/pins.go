@@ -157,7 +157,7 @@ func (p *Pins) policy() *toolset.Policy {
 }
 
 // Watch reads the lock file again after each change, and calls changed, until end is called. A file that is gone or invalid changes
-// nothing, and is logged: what was accepted stays.
+// nothing: what was accepted stays. An invalid one is logged.
 func (p *Pins) Watch(log *zerolog.Logger, changed func()) (end func()) {
 	if p == nil {
 		return func() {}

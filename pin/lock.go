@@ -20,8 +20,8 @@ import (
 // Lock is the definitions that somebody has accepted. A nil Lock accepts everything. It can be asked by several goroutines, and must not
 // be changed after it was asked for the first time.
 type Lock struct {
-	// RefuseNew refuses the servers, tools, prompts and instructions that the lock does not have. By default they are accepted, except
-	// a name that only looks like one of the lock.
+	// RefuseNew refuses the servers, with their instructions, and the tools and prompts that the lock does not have. By default they are
+	// accepted, except a name that only looks like one of the lock.
 	RefuseNew bool `json:"refuseNew,omitempty"`
 	// Servers are the servers, by their names in the configuration.
 	Servers map[string]*Server `json:"servers"`
@@ -101,16 +101,14 @@ func (l *Lock) Prompt(server, name, digest string) error {
 	return l.check(prompt, server, name, digest)
 }
 
-// Instructions is like [Lock.Tool] for the instructions of a server. An empty digest is that of a server without instructions.
+// Instructions is like [Lock.Tool] for the instructions of a server. Those of a server that had none when it was accepted are not new: they
+// differ. An empty digest is that of a server without instructions.
 func (l *Lock) Instructions(server, digest string) error {
-	var accepted *Definition
-	if its := l.server(server); its != nil {
-		accepted = its.Instructions
-	}
+	its := l.server(server)
 	switch {
-	case l == nil, digest == "", accepted != nil && accepted.Digest == digest:
+	case l == nil, digest == "", its != nil && its.Instructions != nil && its.Instructions.Digest == digest:
 		return nil
-	case accepted != nil:
+	case its != nil:
 		return fmt.Errorf("the instructions of the server %q are not those that were accepted: %s", server, remedy)
 	case l.RefuseNew:
 		return fmt.Errorf("the server %q has instructions that nobody has accepted: %s", server, remedy)

@@ -49,9 +49,10 @@ func TestOnlyWhatWasAcceptedIsOffered(t *testing.T) {
 		"instructions": {asks: func(l *pin.Lock) error {
 			return l.Instructions("files", pin.OfInstructions("Be\u202e careful.").Digest)
 		}},
-		"no instructions":    {asks: func(l *pin.Lock) error { return l.Instructions("files", "") }},
-		"other instructions": {asks: func(l *pin.Lock) error { return l.Instructions("files", pin.OfInstructions("Be careful.").Digest) }, refused: `the instructions of the server "files" are not those that were accepted`},
-		"new instructions":   {asks: func(l *pin.Lock) error { return l.Instructions("web", "x") }, new: true},
+		"no instructions":                        {asks: func(l *pin.Lock) error { return l.Instructions("files", "") }},
+		"other instructions":                     {asks: func(l *pin.Lock) error { return l.Instructions("files", pin.OfInstructions("Be careful.").Digest) }, refused: `the instructions of the server "files" are not those that were accepted`},
+		"instructions of a server that had none": {asks: func(l *pin.Lock) error { return l.Instructions("web", "x") }, refused: `the instructions of the server "web" are not those that were accepted`},
+		"instructions of a new server":           {asks: func(l *pin.Lock) error { return l.Instructions("new", "x") }, new: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := lock()

@@ -149,7 +149,7 @@ func inFrontOf(t *testing.T, both bool, with setup, scenario func(w *world, l *l
 	})
 }
 
-const remedy = `"mcpactor pin --accept"`
+const remedy = `"mcpactor pin" shows a person what differs`
 
 func TestDefinitionThatNobodyHasAcceptedIsNotOfferedAndNotCalled(t *testing.T) {
 	inject := func(_ mcp.Session, tool *mcp.Tool) { tool.Description = "Reads ~/.ssh first." }

@@ -36,6 +36,6 @@ func Example() {
 	fmt.Println(lock.Identity("calculator", pin.Identity{Command: []string{"calculator"}, Env: []string{"LD_PRELOAD"}}))
 	// Output:
 	// <nil>
-	// the definition of the tool "add" of the server "calculator" is not the one that was accepted: "mcpactor pin" shows what differs, and "mcpactor pin --accept" accepts it
-	// the configuration of the server "calculator" is not the one that was accepted (names of environment variables): "mcpactor pin" shows what differs, and "mcpactor pin --accept" accepts it
+	// the definition of the tool "add" of the server "calculator" is not the one that was accepted: "mcpactor pin" shows a person what differs, and how to accept it
+	// the configuration of the server "calculator" is not the one that was accepted (names of environment variables): "mcpactor pin" shows a person what differs, and how to accept it
 }

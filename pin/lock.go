@@ -89,8 +89,8 @@ func OfInstructions(instructions string) *Definition {
 	return &Definition{text.Digest(), json.RawMessage(text)}
 }
 
-// remedy ends the errors of a lock.
-const remedy = `"mcpactor pin" shows what differs, and "mcpactor pin --accept" accepts it`
+// remedy ends the errors of a lock. Models read it as well: it has no command that accepts anything.
+const remedy = `"mcpactor pin" shows a person what differs, and how to accept it`
 
 // Tool returns nil if a tool of a server may be offered and called: it has the definition that was accepted, or it is new. Otherwise the error
 // says why not, and how to accept it. name is the one that the server gives the tool.

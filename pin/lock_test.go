@@ -40,7 +40,7 @@ func TestOnlyWhatWasAcceptedIsOffered(t *testing.T) {
 		new     bool   // refused with RefuseNew
 	}{
 		"a tool":               {asks: func(l *pin.Lock) error { return l.Tool("files", "read_file", pin.OfTool(read).Digest) }},
-		"another definition":   {asks: func(l *pin.Lock) error { return l.Tool("files", "read_file", pin.OfTool(&changed).Digest) }, refused: `the definition of the tool "read_file" of the server "files" is not the one that was accepted: "mcpactor pin" shows what differs, and "mcpactor pin --accept" accepts it`},
+		"another definition":   {asks: func(l *pin.Lock) error { return l.Tool("files", "read_file", pin.OfTool(&changed).Digest) }, refused: `the definition of the tool "read_file" of the server "files" is not the one that was accepted: "mcpactor pin" shows a person what differs, and how to accept it`},
 		"a new tool":           {asks: func(l *pin.Lock) error { return l.Tool("files", "write", "x") }, new: true},
 		"one of a new server":  {asks: func(l *pin.Lock) error { return l.Tool("other", "read_file", "x") }, new: true},
 		"a prompt":             {asks: func(l *pin.Lock) error { return l.Prompt("files", "greet", pin.OfPrompt(greet).Digest) }},
@@ -62,7 +62,7 @@ func TestOnlyWhatWasAcceptedIsOffered(t *testing.T) {
 					require.NoError(t, err)
 				} else {
 					require.ErrorContains(t, err, refused)
-					require.ErrorContains(t, err, "mcpactor pin --accept")
+					require.ErrorContains(t, err, "how to accept it")
 				}
 			}
 			check(test.refused)
@@ -117,7 +117,7 @@ func TestServerWithAnotherIdentityIsRefused(t *testing.T) {
 		is := files
 		change(&is)
 		require.EqualError(t, l.Identity("files", is), `the configuration of the server "files" is not the one that was accepted (`+part+
-			`): "mcpactor pin" shows what differs, and "mcpactor pin --accept" accepts it`)
+			`): "mcpactor pin" shows a person what differs, and how to accept it`)
 	}
 	l.RefuseNew = true
 	require.ErrorContains(t, l.Identity("new", files), `the server "new" is new, and nobody has accepted it`)

@@ -326,7 +326,7 @@ func TestLaterRoundsAreNeitherBoundedNorHeld(t *testing.T) {
 		for _, answer := range []string{`"requestState":"<1>"`, `"requestState":"<2>"`, `"text":"done"`} {
 			op := call("a", "t")
 			op.AsIs, op.Verbatim, op.Extra = true, true, extra
-			require.Contains(t, fmt.Sprintf("%s", h.send(op).ok().Verbatim), answer)
+			require.Contains(t, string(h.send(op).ok().Verbatim), answer)
 			extra = map[string]json.RawMessage{"inputResponses": json.RawMessage(`{"q":{"action":"accept"}}`)}
 			if _, state, is := strings.Cut(answer, `"requestState":`); is {
 				extra["requestState"] = json.RawMessage(state)

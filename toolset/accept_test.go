@@ -168,7 +168,7 @@ func TestDefinitionThatNobodyHasAcceptedIsNotOfferedAndNotCalled(t *testing.T) {
 						w.Helper()
 						_, err := w.Call(ctx, attack.tool, nil)
 						require.ErrorIs(w, err, messages.CodeRefused)
-						require.ErrorContains(w, err, "mcpactor pin --accept")
+						require.ErrorContains(w, err, "\"mcpactor pin\" shows")
 						require.ErrorContains(w, err, attack.why)
 						require.Contains(w, toolset.Explain(err), "The tool did not run.")
 						_, err = w.Approve(ctx, attack.tool, nil)

@@ -134,10 +134,10 @@ func TestWhatDiffersIsShownAndRefusedUntilItIsAccepted(t *testing.T) {
 			if test.tool != "" {
 				refused := s.run(cli.ExitFailed, "call", "web", test.tool)
 				require.Contains(t, refused.log, "refused: the ")
-				require.Contains(t, refused.log, `"mcpactor pin --accept" accepts it`)
+				require.Contains(t, refused.log, `"mcpactor pin" shows a person`)
 				listed := s.run(cli.ExitOK, "tools")
 				require.NotContains(t, listed.out, "web__"+test.tool+" ")
-				require.Contains(t, listed.log, `"mcpactor pin --accept" accepts it`)
+				require.Contains(t, listed.log, `"mcpactor pin" shows a person`)
 				require.Empty(t, servertest.Called(t, s.script))
 			}
 			got = s.run(cli.ExitOK, "pin", "--accept")

@@ -123,7 +123,7 @@ func TestWhatIsNotAcceptedIsRefusedUnsent(t *testing.T) {
 	for id, code := range map[float64]any{1: "refused", 2: "refused", 3: nil, 4: nil, 5: nil, 6: "invalid"} {
 		require.Equal(t, code, got[id]["code"], "%v", got[id])
 		if code == "refused" {
-			require.Contains(t, got[id]["error"], `"mcpactor pin --accept" accepts it`)
+			require.Contains(t, got[id]["error"], `"mcpactor pin" shows a person`)
 		}
 	}
 	require.Contains(t, fmt.Sprint(got[7]["result"]), "one__b")

@@ -85,7 +85,7 @@ func TestToolThatWasChangedIsNeitherListedNorCalled(t *testing.T) {
 				s.Write(t, script)
 				session := served(t, args...)
 				require.Equal(t, []string{prefix + "search"}, toolsOf(t, session))
-				require.Contains(t, calls(t, session, prefix+"send"), `"mcpactor pin --accept" accepts it`)
+				require.Contains(t, calls(t, session, prefix+"send"), `"mcpactor pin" shows a person`)
 				require.Empty(t, calls(t, session, prefix+"search"))
 				require.Equal(t, []string{"search"}, servertest.Called(t, script))
 			})

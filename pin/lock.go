@@ -20,8 +20,8 @@ import (
 // Lock is the definitions that somebody has accepted. A nil Lock accepts everything. It can be asked by several goroutines, and must not
 // be changed after it was asked for the first time.
 type Lock struct {
-	// RefuseNew refuses the servers, with their instructions, and the tools and prompts that the lock does not have. By default they are
-	// accepted, except a name that only looks like one of the lock.
+	// RefuseNew refuses the tools and prompts that the lock does not have. By default they are accepted, except a name that only looks like
+	// one of the lock.
 	RefuseNew bool `json:"refuseNew,omitempty"`
 	// Servers are the servers, by their names in the configuration.
 	Servers map[string]*Server `json:"servers"`
@@ -116,14 +116,15 @@ func (l *Lock) Instructions(server, digest string) error {
 	return nil
 }
 
-// Identity returns nil if a server may be started or asked at all: it is the one that was accepted, or it is new.
+// Identity returns nil if a server may be started or asked at all: it is the one that was accepted. An entry that was changed and renamed
+// is a new server.
 func (l *Lock) Identity(server string, is Identity) error {
 	accepted := l.server(server)
-	if accepted == nil {
-		if l != nil && l.RefuseNew {
-			return fmt.Errorf("the server %q is new, and nobody has accepted it: %s", server, remedy)
-		}
+	switch {
+	case l == nil:
 		return nil
+	case accepted == nil:
+		return fmt.Errorf("the server %q is new, and nobody has accepted it: %s", server, remedy)
 	}
 	var differ []string
 	for _, part := range []struct {

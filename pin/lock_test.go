@@ -104,7 +104,7 @@ func TestServerWithAnotherIdentityIsRefused(t *testing.T) {
 	l := lock()
 	require.NoError(t, l.Identity("files", pin.Identity{Command: files.Command, Dir: files.Dir, Env: []string{"B", "A"}, Setup: files.Setup}))
 	require.NoError(t, l.Identity("web", l.Servers["web"].Identity))
-	require.NoError(t, l.Identity("new", files))
+	require.EqualError(t, l.Identity("new", files), `the server "new" is new, and nobody has accepted it: "mcpactor pin" shows a person what differs, and how to accept it`)
 	require.NoError(t, (*pin.Lock)(nil).Identity("files", files))
 	for part, change := range map[string]func(*pin.Identity){
 		"command":                        func(i *pin.Identity) { i.Command = []string{"files", "/"} },
@@ -119,8 +119,6 @@ func TestServerWithAnotherIdentityIsRefused(t *testing.T) {
 		require.EqualError(t, l.Identity("files", is), `the configuration of the server "files" is not the one that was accepted (`+part+
 			`): "mcpactor pin" shows a person what differs, and how to accept it`)
 	}
-	l.RefuseNew = true
-	require.ErrorContains(t, l.Identity("new", files), `the server "new" is new, and nobody has accepted it`)
 }
 
 func TestFileHasTheLock(t *testing.T) {

@@ -163,7 +163,7 @@ func (cmd *Pin) examine(p *cli.Program, file *config.File, lock *pin.Lock, ident
 	var opened []*pinned
 	for _, srv := range file.Supervisor.Servers {
 		one, is := &pinned{Server: srv.Name, was: lock.Servers[srv.Name]}, identities[srv.Name]
-		if lock.Identity(srv.Name, is) == nil || cmd.Accept {
+		if lock.Identity(srv.Name, is) == nil || cmd.Accept || lock.Servers == nil {
 			open, opened = append(open, srv), append(opened, one)
 		} else {
 			one.Changes = slices.DeleteFunc(changesIn(lock, srv.Name, &pin.Server{Identity: is}), func(c *change) bool { return c.Of != ofServer })

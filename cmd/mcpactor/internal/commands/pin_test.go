@@ -203,7 +203,7 @@ func TestServerThatIsStartedInAnotherWayIsNotStarted(t *testing.T) {
 	s.configured(fmt.Sprintf(`{"command": "sh", "args": ["-c", "echo > %s; exec cat"]}, "other": %s`, started, entry))
 	got := s.run(cli.ExitFailed, "pin")
 	require.Contains(t, got.out, "  server: redefined (command, env), and not started\n    command:\n        [\n      - ")
-	require.Contains(t, got.out, "other\n  server: added, and offered\n")
+	require.Contains(t, got.out, "other\n  server: added, and not started\n")
 	for _, args := range [][]string{{"doctor"}, {"tools"}, {"call", "web", "search"}, {"call", "other", "search"}} {
 		got := outcomeOf(append(args, "--config", s.config)...)
 		require.Contains(t, got.out+got.log, `mcp.json:1: mcpServers.web: the configuration of the server "web" is not the one that was accepted (command, names of environment variables)`)

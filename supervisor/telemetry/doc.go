@@ -51,6 +51,7 @@
 //	mcpactor.call.in_flight, up-down counter, {call}: calls that run
 //	    mcpactor.server
 //	mcpactor.call.bounded, counter, {call}: calls that were not sent, because they were beyond the bounds of their server
+//	    mcpactor.server
 //	mcpactor.call.waiting, up-down counter, {call}: calls that wait
 //	    mcpactor.server
 //	mcpactor.dial.duration, histogram, s: one dial

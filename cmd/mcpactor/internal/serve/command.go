@@ -50,11 +50,7 @@ func (cmd *Serve) Run(p *cli.Program) error {
 		return err
 	}
 	plan.supervisor.Logger = cli.NewLogger(p.Err, cmd.LogLevel)
-	switch {
-	case cmd.Pins != nil:
-	case cmd.Config != "":
-		p.Errorf("%s", inputs.PinHint(cmd.Config))
-	default:
+	if cmd.Config == "" && cmd.Pins == nil {
 		plan.supervisor.Logger.Info().Msg("what the server says of its tools is not pinned: see mcpactor pin --help")
 	}
 	closeStore, err := cmd.keep(p, plan)
@@ -91,8 +87,16 @@ func (cmd *Serve) serve(p *cli.Program, plan *plan, hangups <-chan os.Signal) er
 	if in, is := p.In.(*os.File); is && term.IsTerminal(int(in.Fd())) {
 		p.Errorf("a client has to start this: write it into the file of the client (see mcpactor serve --help). ^C ends it here")
 	}
+	cmd.hint(p)
 	r.gateway.ServeStdio(ctx, p.In, p.Out)
 	return r.stop()
+}
+
+// hint says how to pin the servers of a file that are not.
+func (cmd *Serve) hint(p *cli.Program) {
+	if cmd.Config != "" && cmd.Pins == nil {
+		p.Errorf("%s", inputs.PinHint(cmd.Config))
+	}
 }
 
 // plan returns what is served.

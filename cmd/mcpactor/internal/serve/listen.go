@@ -149,6 +149,7 @@ func (cmd *Serve) listen(ctx context.Context, p *cli.Program, r *running) error 
 		p.Errorf("%s", warning)
 	}
 	p.Errorf("clients connect to %s; the sessions are shown at %s", strings.TrimSuffix(web.URL, cli.PagePath)+endpointPath, web.URL)
+	cmd.hint(p)
 	<-ctx.Done()
 	e.Close()
 	web.Close()

@@ -4,9 +4,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"unicode"
 
-	"github.com/mtibben/confusables"
 	"golang.org/x/text/unicode/norm"
 )
 
@@ -35,11 +35,31 @@ func (l *Lock) like(k kind, name string) *named {
 	return nil
 }
 
-// skeleton returns how a name looks: names that somebody may take for each other have the same skeleton. It is that of Unicode (UTS 39),
-// which knows the letters of other scripts, but without case, marks, separators and what cannot be seen, and i is l.
+// lookalikes are letters, and the Latin ones that somebody may take them for, in the same order.
+var lookalikes = map[string]string{
+	"авгеһԁкӏмнопрԛсѕтуѵхіјԝь": "abrehdklmhonpqcstyvxijwb", // Cyrillic
+	"αβγεζηικμνορστυχωϲϳ":      "abyeznikuvopotuxwcj",      // Greek
+	"հոսցօզյ":                  "hnugoqj",                  // Armenian
+	"ıɩɪɡɢɑᴀʙƅɓᴄᴅđɗᴇɛʜħᴊᴋƙʟłᴍɴᴏøᴘʀꜱᴛŧᴜᴠᴡʏᴢ": "iiiggaabbbcdddeehhjkkllmnooprsttuvwyz", // Latin
+	"01|": "oll", // digits and signs
+}
+
+// latin replaces lookalikes.
+var latin = sync.OnceValue(func() *strings.Replacer {
+	pairs := []string{"rn", "m", "vv", "w", "i", "l"}
+	for foreign, own := range lookalikes {
+		for i, r := range []rune(foreign) {
+			pairs = append(pairs, string(r), strings.ReplaceAll(own[i:i+1], "i", "l"))
+		}
+	}
+	return strings.NewReplacer(pairs...)
+})
+
+// skeleton returns how a name looks: names that somebody may take for each other have the same skeleton. It is without case, marks,
+// separators and what cannot be seen; letters of other scripts and of other forms are Latin ones, and i is l. Unicode (UTS 39) has a table of
+// all scripts, which is larger than the rest of this package, and no library keeps it.
 func skeleton(name string) string {
-	name = confusables.Skeleton(strings.Map(seen, norm.NFKD.String(name)))
-	return strings.ReplaceAll(strings.Map(seen, strings.ToLower(name)), "i", "l")
+	return latin().Replace(strings.Map(seen, strings.ToLower(norm.NFKD.String(name))))
 }
 
 // seen returns a character, or -1 for a mark, a separator, and what cannot be seen.

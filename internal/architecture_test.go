@@ -70,7 +70,6 @@ var imports = []struct{ of, may string }{
 	// What several rooms share, and what needs nothing of them.
 	{"internal/caller internal/clock internal/dispatch internal/door internal/freeport internal/guard internal/leaktest internal/limits internal/loopback internal/mismatch internal/nearest internal/pattern internal/schedule", ""},
 	{"internal/exact internal/finder internal/rank internal/schemas internal/shown internal/toolsize internal/visible internal/wellformed", ""},
-	{"internal/repeats", "internal/clock"},
 	{"internal/oauthresource", "internal/loopback internal/visible"},
 	{"internal/relay", "internal/dispatch"},
 	{"internal/definition", "internal/exact"},
@@ -78,6 +77,7 @@ var imports = []struct{ of, may string }{
 
 	// What is said.
 	{"messages", "internal/caller"},
+	{"internal/repeats", "messages internal/clock"},
 	{"internal/tracecontext", "messages"},
 	{"internal/operations", "messages"},
 	{"internal/results", "messages internal/operations internal/exact internal/guard internal/wellformed"},
@@ -88,7 +88,7 @@ var imports = []struct{ of, may string }{
 	{"internal/introduction", "messages internal/identity"},
 	{"mcpbridge/internal/challenge mcpbridge/internal/header", ""},
 	{"mcpbridge/internal/rpc", "internal/wellformed"},
-	{"mcpbridge", "internal/pattern messages internal/guard internal/identity internal/limits internal/loopback internal/oauthresource internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/rpc"},
+	{"mcpbridge", "messages internal/guard internal/identity internal/limits internal/loopback internal/oauthresource internal/pattern internal/visible mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/rpc"},
 	{"internal/rounds", "mcpbridge messages"},
 	{"internal/listclass", "mcpbridge messages internal/guard internal/identity internal/introduction"},
 	{"internal/dial", "mcpbridge messages"},
@@ -168,7 +168,7 @@ var imports = []struct{ of, may string }{
 	{"supervisor/telemetry", "actors mcpbridge messages supervisor internal/caller internal/dial internal/rounds internal/tasks internal/tracecontext"},
 	{"internal/clusterapi", "messages internal/callbook internal/caller internal/dial internal/dispatch internal/door internal/entry internal/freeport internal/guard internal/mismatch internal/operations internal/recordkey " +
 		"internal/protocol internal/relay internal/results internal/storelimit internal/tracecontext"}, // the module cluster has the rest
-	{"toolset/...", "internal/pattern internal/repeats mcpbridge messages supervisor toolset/... internal/callbook internal/caller internal/definition internal/exact internal/finder internal/guard internal/limits internal/nearest internal/rank internal/relay internal/schemas internal/shown internal/tracecontext internal/visible"},
+	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/callbook internal/caller internal/definition internal/exact internal/finder internal/guard internal/limits internal/nearest internal/pattern internal/rank internal/relay internal/repeats internal/schemas internal/shown internal/tracecontext internal/visible"},
 	{"config", "mcpbridge messages pin supervisor toolset internal/definition internal/loopback internal/nearest internal/wellformed"},
 
 	{"internal/listfile", "mcpbridge messages internal/recordkey"},

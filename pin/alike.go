@@ -46,10 +46,10 @@ var lookalikes = map[string]string{
 
 // latin replaces lookalikes.
 var latin = sync.OnceValue(func() *strings.Replacer {
-	pairs := []string{"rn", "m", "vv", "w", "i", "l"}
+	pairs := []string{"rn", "m", "vv", "w"}
 	for foreign, own := range lookalikes {
 		for i, r := range []rune(foreign) {
-			pairs = append(pairs, string(r), strings.ReplaceAll(own[i:i+1], "i", "l"))
+			pairs = append(pairs, string(r), own[i:i+1])
 		}
 	}
 	return strings.NewReplacer(pairs...)
@@ -59,7 +59,7 @@ var latin = sync.OnceValue(func() *strings.Replacer {
 // separators and what cannot be seen; letters of other scripts and of other forms are Latin ones, and i is l. Unicode (UTS 39) has a table of
 // all scripts, which is larger than the rest of this package, and no library keeps it.
 func skeleton(name string) string {
-	return latin().Replace(strings.Map(seen, strings.ToLower(norm.NFKD.String(name))))
+	return strings.ReplaceAll(latin().Replace(strings.Map(seen, strings.ToLower(norm.NFKD.String(name)))), "i", "l")
 }
 
 // seen returns a character, or -1 for a mark, a separator, and what cannot be seen.

@@ -150,8 +150,8 @@ func (t *Toolset) noteReply(call *messages.CallTool, reply messages.Reply, err e
 	switch {
 	case is && result.Attempt > 0: // else it was sent before
 		t.repeats.End(digest, result.Result, time.Now())
-	case failed && f.Attempt > 0 && (f.Code == messages.CodeInvalid || f.Code == messages.CodeServerError):
-		t.repeats.Fail(digest, f.Detail, time.Now())
+	case failed && f.Attempt > 0:
+		t.repeats.Fail(digest, f, time.Now())
 	}
 }
 

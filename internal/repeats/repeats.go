@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/clock"
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 // pause ends a row of identical calls.
@@ -48,9 +49,11 @@ func (r *Row) End(digest string, result *mcp.CallToolResult, now time.Time) {
 	r.result, r.ended = result, now
 }
 
-// Fail notes that the server has answered a call with an error.
-func (r *Row) Fail(digest, text string, now time.Time) {
-	r.End(digest, &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}, now)
+// Fail notes the failure of a call, if it is an answer of the server.
+func (r *Row) Fail(digest string, f *messages.Failure, now time.Time) {
+	if f.Code == messages.CodeInvalid || f.Code == messages.CodeServerError {
+		r.End(digest, &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: f.Detail}}}, now)
+	}
 }
 
 // isSame reports whether two results say the same. Texts of different lengths are different without a look at them.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/internal/clock"
+	"github.com/mcpactor/mcpactor/messages"
 )
 
 func said(text string) *mcp.CallToolResult {
@@ -78,7 +79,7 @@ func TestErrorsRepeatThemselves(t *testing.T) {
 	for _, text := range []string{"x", "y", "y", "y"} {
 		why, _ := w.row.Begin("a", 3, w.now)
 		require.Empty(t, why)
-		w.row.Fail("a", text, w.now)
+		w.row.Fail("a", &messages.Failure{Code: messages.CodeServerError, Detail: text}, w.now)
 	}
 	require.False(t, w.call("a", "x"))
 }

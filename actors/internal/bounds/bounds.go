@@ -155,19 +155,29 @@ func (c *Count) isOver(now time.Time) bool { return c.inFlight == 0 && now.Sub(c
 
 // refuses returns why another call may not begin, or nil.
 func (c *Count) refuses(now time.Time) *Refused {
-	b := c.of.bound
+	b, wait := c.of.bound, c.wait(now)
 	switch {
 	case b.Total > 0 && c.total >= b.Total:
 		return &Refused{Code: messages.CodeRefused, Detail: fmt.Sprintf("the limit of calls %s is %d in all, and is reached", c.words(), b.Total)}
-	case c.rate != nil && c.rate.TokensAt(now) < 1:
-		missing := 1 - c.rate.TokensAt(now)
-		in := time.Duration(missing/float64(c.rate.Limit())*float64(time.Second)).Truncate(time.Millisecond) + time.Millisecond
-		return &Refused{Code: messages.CodeRateLimited, RetryAfter: in, Detail: fmt.Sprintf("the limit of calls %s is %d a minute: the next one may begin at %s",
-			c.words(), b.PerMinute, clock.Text(now.Add(in)))}
+	case wait > 0:
+		return &Refused{Code: messages.CodeRateLimited, RetryAfter: wait, Detail: fmt.Sprintf("the limit of calls %s is %d a minute: the next one may begin at %s",
+			c.words(), b.PerMinute, clock.Text(now.Add(wait)))}
 	case b.InFlight > 0 && c.inFlight >= b.InFlight:
 		return &Refused{Code: messages.CodeBusy, Detail: fmt.Sprintf("the limit of calls %s is %d at one time: wait for the result of one", c.words(), b.InFlight)}
 	}
 	return nil
+}
+
+// wait returns the time until PerMinute allows another call, or 0 if it does so now.
+func (c *Count) wait(now time.Time) time.Duration {
+	if c.rate == nil {
+		return 0
+	}
+	missing := 1 - c.rate.TokensAt(now)
+	if missing <= 0 {
+		return 0
+	}
+	return time.Duration(missing/float64(c.rate.Limit())*float64(time.Second)).Truncate(time.Millisecond) + time.Millisecond
 }
 
 // words says what is counted.

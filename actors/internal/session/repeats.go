@@ -39,8 +39,6 @@ func (s *session) noteReply(k *contract.Call, reply messages.Reply) {
 			s.repeats.End(callbook.DigestOf(op), r, time.Now())
 		}
 	case *messages.Failure:
-		if reply.Code == messages.CodeInvalid || reply.Code == messages.CodeServerError {
-			s.repeats.Fail(callbook.DigestOf(op), reply.Detail, time.Now())
-		}
+		s.repeats.Fail(callbook.DigestOf(op), reply, time.Now())
 	}
 }

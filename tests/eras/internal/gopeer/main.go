@@ -34,10 +34,11 @@ type peer struct {
 	lines, progress atomic.Int64
 	changed         chan struct{}
 	updated         chan struct{}
+	acknowledged    chan struct{} // in the new protocol: first for the changes of lists
 }
 
 func main() {
-	p := &peer{version: sessions, changed: make(chan struct{}, 9), updated: make(chan struct{}, 9)}
+	p := &peer{version: sessions, changed: make(chan struct{}, 9), updated: make(chan struct{}, 9), acknowledged: make(chan struct{}, 9)}
 	if os.Args[1] == "new" {
 		p.version = newest
 	}
@@ -83,6 +84,14 @@ func (p *peer) connect(to []string) error {
 		ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { p.progress.Add(1) },
 		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { p.changed <- struct{}{} },
 		ResourceUpdatedHandler:      func(context.Context, *mcp.ResourceUpdatedNotificationRequest) { p.updated <- struct{}{} },
+	})
+	client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+			if method == "notifications/subscriptions/acknowledged" {
+				p.acknowledged <- struct{}{}
+			}
+			return next(ctx, method, r)
+		}
 	})
 	var transport mcp.Transport = &mcp.StreamableClientTransport{Endpoint: to[0]}
 	if !strings.HasPrefix(to[0], "http") {
@@ -190,7 +199,18 @@ func (p *peer) hearsLog(ctx context.Context) error {
 	return nil
 }
 
+// subscribed waits until the server has acknowledged one more request for notifications: the SDK returns when it has sent it.
+func (p *peer) subscribed() error {
+	if p.version == newest && !wait(p.acknowledged, caseTimeout) {
+		return errors.New("not acknowledged")
+	}
+	return nil
+}
+
 func (p *peer) hearsOfList(ctx context.Context) error {
+	if err := p.subscribed(); err != nil {
+		return err
+	}
 	if err := p.call(ctx, "flip", "flipped", nil, map[string]any{"id": "l"}); err != nil {
 		return err
 	}
@@ -201,14 +221,11 @@ func (p *peer) hearsOfList(ctx context.Context) error {
 }
 
 func (p *peer) hearsOfUpdate(ctx context.Context) error {
-	subscribed := make(chan error, 1) // in the new protocol, the request may stay open
-	go func() { subscribed <- p.session.Subscribe(ctx, &mcp.SubscribeParams{URI: "test://r"}) }()
-	select {
-	case err := <-subscribed:
-		if err != nil {
-			return err
-		}
-	case <-time.After(time.Second):
+	if err := p.session.Subscribe(ctx, &mcp.SubscribeParams{URI: "test://r"}); err != nil {
+		return err
+	}
+	if err := p.subscribed(); err != nil {
+		return err
 	}
 	if err := p.call(ctx, "touch", "touched", nil, map[string]any{"id": "u"}); err != nil {
 		return err

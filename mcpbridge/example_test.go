@@ -161,3 +161,16 @@ func newMail() *httptest.Server {
 		}
 	}))
 }
+
+// The processes that a conversation starts end with it.
+func ExampleHandle() {
+	server := mcpbridge.Server{
+		Name: "commander", Command: "npx", Args: []string{"-y", "@wonderwhy-er/desktop-commander@0.2.52"},
+		Handles: []mcpbridge.Handle{{
+			Mint: "start_process", Pattern: `^Process started with PID (\d+)`, Release: "force_terminate", Argument: "pid",
+			List: "list_sessions", Listed: `PID: (\d+)`, Gone: "No active session found",
+		}},
+	}
+	fmt.Println(server.Validate())
+	// Output: <nil>
+}

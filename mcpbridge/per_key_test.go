@@ -55,6 +55,18 @@ func TestResultOfPerKeyIsACopy(t *testing.T) {
 	}}).ForKey(t.Context(), messages.Key{})
 	require.NoError(t, err)
 	require.NotNil(t, got.Stderr, "it gets the key itself")
+	declared := Server{Name: "s", URL: "https://x", Handles: []Handle{{Mint: "open", Path: "id", Release: "close"}}}
+	for _, handles := range [][]Handle{nil, declared.Handles, {{Mint: "open", Path: "id", Release: "close", Max: 1}}} {
+		declared.PerKey = func(context.Context, messages.Key) (Server, error) {
+			return Server{URL: "https://y", Handles: handles}, nil
+		}
+		if got, err = declared.ForKey(t.Context(), messages.Key{}); handles != nil && handles[0].Max > 0 {
+			require.ErrorContains(t, err, "handles: is different from that of the server")
+			continue
+		}
+		require.NoError(t, err)
+		require.Equal(t, declared.Handles, got.Handles)
+	}
 	srv.Auth = nil
 	_, err = srv.ForKey(t.Context(), messages.Key{})
 	require.ErrorContains(t, err, "auth: is different")

@@ -58,6 +58,8 @@ type Record struct {
 	List json.RawMessage `json:"list,omitempty"`
 	// Call is what is known of a call that runs once, in a record without a session.
 	Call json.RawMessage `json:"call,omitempty"`
+	// Handle is what is known of a handle, see [Handle], in a record without a session. It may be a secret.
+	Handle json.RawMessage `json:"handle,omitempty"`
 }
 
 // String returns the generation and the endpoint, without the id.

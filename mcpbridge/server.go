@@ -146,6 +146,9 @@ type Server struct {
 	// supervisor. Defaults to none.
 	Limits Limits
 
+	// Handles are the kinds of handles that the tools of the server mint, and that the supervisor releases. Defaults to none. Read-only.
+	Handles []Handle
+
 	// CustomMethods are the methods beyond MCP that [messages.Custom] may call, such as
 	// "acme/search". Defaults to none.
 	CustomMethods []string
@@ -278,6 +281,9 @@ func (s *Server) Validate() error {
 		if call == nil || call.Name == "" {
 			return fmt.Errorf("setup[%d]: the tool name is empty", i)
 		}
+	}
+	if err := checkHandles(s.Handles); err != nil {
+		return err
 	}
 	switch {
 	case s.PerKey == nil && s.PerKeyID != "":

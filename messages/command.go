@@ -162,8 +162,8 @@ func (m *Cancel) RequestID() string { return m.ID }
 func (*Cancel) command() {}
 
 // CloseScope closes the sessions of a scope on all servers. Running calls may finish within
-// the drain timeout; waiting calls fail with [CodeClosed]. Closing a scope that has no
-// sessions does nothing.
+// the drain timeout; waiting calls fail with [CodeClosed]. Then the handles that only the scope holds are released, see
+// [github.com/mcpactor/mcpactor/mcpbridge.Handle]. Closing a scope that has neither does nothing.
 //
 // Send to: the supervisor.
 // Replies: [Closed] or [Failure].
@@ -173,6 +173,9 @@ type CloseScope struct {
 	// Now closes without draining: running calls are answered with [CodeClosed] at once,
 	// and cancelled on the server. They may have run.
 	Now bool `json:"now,omitempty"`
+	// KeepHandles leaves the handles to the scope, which may come back: those of a kind with Idle end then. Those that are bound to a session
+	// end with it.
+	KeepHandles bool `json:"keepHandles,omitempty"`
 }
 
 // RequestID returns the id of the command.

@@ -161,6 +161,40 @@ type SessionClosed struct {
 	Lifetime time.Duration `json:"lifetime"`
 }
 
+// HandleMinted says that a tool has minted a handle that is declared, see [github.com/mcpactor/mcpactor/mcpbridge.Handle]. Its key is
+// that of the call. No event has the handle itself, which may be a secret.
+type HandleMinted struct {
+	named[HandleMinted]
+	Stamp
+	// Mint is the tool that has minted it.
+	Mint string `json:"mint"`
+}
+
+// HandleReleased says that a handle is released.
+type HandleReleased struct {
+	named[HandleReleased]
+	Stamp
+	Mint string `json:"mint"`
+	// Gone is true if the server said that there was no such handle any more.
+	Gone bool `json:"gone,omitempty"`
+}
+
+// HandleLost says that a handle that somebody holds is no more, or that a mint was sent and its answer was lost.
+type HandleLost struct {
+	named[HandleLost]
+	Stamp
+	Mint  string `json:"mint"`
+	Cause string `json:"cause,omitempty"`
+}
+
+// HandleLeft says that nobody holds a handle any more, and that it is not released, or perhaps not.
+type HandleLeft struct {
+	named[HandleLeft]
+	Stamp
+	Mint   string `json:"mint"`
+	Reason string `json:"reason,omitempty"`
+}
+
 // OwnerTerminated says that the owner of scopes or operations has terminated, see [Bind] and
 // [Header.Owner]. Its stamp has no key and no generation.
 type OwnerTerminated struct {

@@ -87,6 +87,30 @@ func (e *SessionEvicted) String() string { return line(e) }
 func (e *SessionEvicted) LogValue() slog.Value { return logValue(e) }
 
 // String returns the event as one line.
+func (e *HandleMinted) String() string { return line(e) }
+
+// LogValue returns the event for a log.
+func (e *HandleMinted) LogValue() slog.Value { return logValue(e) }
+
+// String returns the event as one line.
+func (e *HandleReleased) String() string { return line(e) }
+
+// LogValue returns the event for a log.
+func (e *HandleReleased) LogValue() slog.Value { return logValue(e) }
+
+// String returns the event as one line.
+func (e *HandleLost) String() string { return line(e) }
+
+// LogValue returns the event for a log.
+func (e *HandleLost) LogValue() slog.Value { return logValue(e) }
+
+// String returns the event as one line.
+func (e *HandleLeft) String() string { return line(e) }
+
+// LogValue returns the event for a log.
+func (e *HandleLeft) LogValue() slog.Value { return logValue(e) }
+
+// String returns the event as one line.
 func (e *SessionClosed) String() string { return line(e) }
 
 // LogValue returns the event for a log.

@@ -27,7 +27,7 @@ const (
 	// retried until the deadline. The call did not run.
 	CodeUnavailable Code = "unavailable"
 	// CodeBusy: too many calls are waiting, or the cap on sessions left no slot until the
-	// deadline, or the call is beyond a bound of calls in flight. The call did not run.
+	// deadline, or no handle was free until then, or the call is beyond a bound of calls in flight. The call did not run.
 	CodeBusy Code = "busy"
 	// CodeDraining: the supervisor is being stopped. The call did not run.
 	CodeDraining Code = "draining"

@@ -84,17 +84,19 @@ type Closed struct {
 	ID string `json:"id,omitempty"`
 	// Sessions is how many sessions were closed.
 	Sessions int `json:"sessions"`
-	// Left are the keys that could not be closed, with the reason. Another close command
-	// tries again.
+	// Left are the keys that could not be closed, and the handles that could not be released, with the reason. Another close command
+	// tries again to close; handles are tried again when their server opens a session.
 	Left []Left `json:"left,omitempty"`
 	// Unanswered are the names of the members of a cluster that have not answered in time, so
 	// that their sessions may be open. Only a cluster sets it.
 	Unanswered []string `json:"unanswered,omitempty"`
 }
 
-// Left is a key whose MCP session could not be closed.
+// Left is a key whose MCP session could not be closed, or a handle of it that could not be released.
 type Left struct {
-	Key    Key    `json:"key"`
+	Key Key `json:"key"`
+	// Handle is the tool that has minted the handle, or empty if it is the session that is left.
+	Handle string `json:"handle,omitempty"`
 	Reason string `json:"reason"`
 }
 
@@ -223,6 +225,8 @@ type ServerSnapshot struct {
 	States map[State]int `json:"states,omitempty"`
 	// Lists are what the catalogue knows of its lists, by method, such as "tools/list".
 	Lists map[string]ListsSnapshot `json:"lists,omitempty"`
+	// Handles are the kinds of handles that are declared, in that order.
+	Handles []HandleSnapshot `json:"handles,omitempty"`
 	// Load is about its operations.
 	Load Load `json:"load"`
 }

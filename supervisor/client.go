@@ -122,6 +122,16 @@ func (c *Client) CloseSession(ctx context.Context, server, scope string) (*messa
 	return ask[*messages.Closed](ctx, c, &messages.CloseSession{Key: messages.Key{Server: server, Scope: scope}})
 }
 
+// ReleaseHandles releases the handles that only this scope holds, see [messages.ReleaseHandles].
+func (c *Client) ReleaseHandles(ctx context.Context, scope string) (*messages.HandlesReleased, error) {
+	return ask[*messages.HandlesReleased](ctx, c, &messages.ReleaseHandles{Scope: scope})
+}
+
+// ListHandles returns the handles that a scope holds, see [messages.ListHandles].
+func (c *Client) ListHandles(ctx context.Context, scope string) (*messages.HandleList, error) {
+	return ask[*messages.HandleList](ctx, c, &messages.ListHandles{Scope: scope})
+}
+
 // CloseMatching closes the sessions whose scope matches a pattern of [path.Match], on all
 // servers.
 func (c *Client) CloseMatching(ctx context.Context, scopes string) (*messages.Closed, error) {

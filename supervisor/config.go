@@ -115,6 +115,10 @@ type Config struct {
 	// the process over stdio, and its [mcpbridge.Cleanup]. Defaults to 5 s.
 	CloseTimeout time.Duration
 
+	// HandleGrace is how long after a start the scopes of an earlier process have to come back, with a call or a [messages.Bind], before the
+	// handles that they hold are released, see [mcpbridge.Handle]. Defaults to 1 minute.
+	HandleGrace time.Duration
+
 	// Interceptors wrap every operation, the first one outermost: to log, measure, change
 	// or refuse it. Defaults to none.
 	Interceptors []Interceptor
@@ -215,6 +219,7 @@ func (c Config) WithDefaults() Config {
 	setDefault(&c.DrainTimeout, 10*time.Second)
 	setDefault(&c.CloseTimeout, 5*time.Second)
 	setDefault(&c.HandlerTimeout, time.Minute)
+	setDefault(&c.HandleGrace, time.Minute)
 	setDefault(&c.KeepResults, 24*time.Hour)
 	setDefault(&c.MaxKeptResult, 64<<10)
 	if c.Capabilities == nil && c.Handler != nil {
@@ -264,7 +269,7 @@ func (c Config) validate() error {
 		limits.Check("maxWaitingTotal", c.MaxWaitingTotal), limits.Check("maxDials", c.MaxDials), limits.Check("maxStarts", c.MaxStarts),
 		limits.Check("idleTimeout", c.IdleTimeout), limits.Check("connectTimeout", c.ConnectTimeout),
 		limits.Check("callTimeout", c.CallTimeout), limits.Check("drainTimeout", c.DrainTimeout),
-		limits.Check("closeTimeout", c.CloseTimeout), limits.Check("handlerTimeout", c.HandlerTimeout),
+		limits.Check("closeTimeout", c.CloseTimeout), limits.Check("handlerTimeout", c.HandlerTimeout), limits.Check("handleGrace", c.HandleGrace),
 		limits.Check("maxRepeats", c.MaxRepeats), limits.Check("keepResults", c.KeepResults), limits.Check("maxKeptResult", c.MaxKeptResult),
 		c.defaultStrategy().check(""),
 	)

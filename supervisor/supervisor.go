@@ -97,7 +97,7 @@ func Start(system *actor.ActorSystem, cfg Config) (*Supervisor, error) {
 		IdleTimeout: max(0, cfg.IdleTimeout), ConnectTimeout: limits.Of(cfg.ConnectTimeout), CallTimeout: limits.Of(cfg.CallTimeout),
 		DrainTimeout: limits.Of(cfg.DrainTimeout), CloseTimeout: limits.Of(cfg.CloseTimeout),
 		Interceptors: s.intercepted.around(cfg.Interceptors),
-		Capabilities: cfg.Capabilities, Handler: cfg.Handler, HandlerTimeout: limits.Of(cfg.HandlerTimeout), Subscriber: cfg.Subscriber,
+		Capabilities: cfg.Capabilities, Handler: cfg.Handler, HandlerTimeout: limits.Of(cfg.HandlerTimeout), HandleGrace: limits.Of(cfg.HandleGrace), Subscriber: cfg.Subscriber,
 		Store: store, Book: s.book, LeaveOpen: cfg.LeaveOpen, Strays: bridge.Strays, Skipped: bridge.Skipped, Forget: bridge.Forget,
 		Stopped: func(left []messages.Left) {
 			bridge.Close()
@@ -383,7 +383,7 @@ func (s *Supervisor) stuck(ctx context.Context) (stuck []string) {
 
 // StopError says what [Supervisor.Stop] could not do.
 type StopError struct {
-	// Left are the keys that could not be closed, with the reason.
+	// Left are the keys that could not be closed, and the handles that could not be released, with the reason.
 	Left []messages.Left
 	// Stuck says in words which code of the caller has not returned: an event handler, an
 	// interceptor, a process that was sent a message, the writer of the log.
@@ -399,15 +399,31 @@ func (e *StopError) Error() string {
 	}
 	var b strings.Builder
 	b.WriteString("supervisor: ")
-	if len(e.Left) > 0 || len(e.Stuck) == 0 {
-		fmt.Fprintf(&b, "%d sessions could not be closed", len(e.Left))
+	handles := 0
+	for _, left := range e.Left {
+		if left.Handle != "" {
+			handles++
+		}
+	}
+	sessions := len(e.Left) - handles
+	if sessions > 0 || len(e.Left)+len(e.Stuck) == 0 {
+		fmt.Fprintf(&b, "%d sessions could not be closed", sessions)
+	}
+	if handles > 0 {
+		if sessions > 0 {
+			b.WriteString(", and ")
+		}
+		fmt.Fprintf(&b, "%d handles could not be released", handles)
 	}
 	for i, left := range e.Left {
 		if i == 10 {
 			b.WriteString("; …")
 			break
 		}
-		fmt.Fprintf(&b, "; %s: %s", left.Key, left.Reason)
+		if b.WriteString("; " + left.Key.String()); left.Handle != "" {
+			b.WriteString(", a handle of " + left.Handle)
+		}
+		b.WriteString(": " + left.Reason)
 	}
 	for i, stuck := range e.Stuck {
 		if len(e.Left) > 0 || i > 0 {

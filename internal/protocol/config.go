@@ -60,6 +60,7 @@ type Config struct {
 	Capabilities   *mcp.ClientCapabilities // that are declared to servers, unless the scope declares others; or nil
 	Handler        *actor.PID              // for requests of servers, or nil
 	HandlerTimeout time.Duration           // for the answer of Handler
+	HandleGrace    time.Duration           // for the scopes of an earlier process to come back
 	Subscriber     *actor.PID              // for notifications of servers, or nil
 
 	Store     mcpbridge.Store // keeps MCP sessions across restarts of the process, or nil

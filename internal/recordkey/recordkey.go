@@ -8,12 +8,13 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// The scopes of lists begin with listScope, and calls are of callServer. No other scope and no server has control characters.
+// The scopes of lists begin with listScope, calls are of callServer, and handles of handleServer. No other scope and no server has control characters.
 // Calls of version 0.2 have scopes that begin with oldCallScope. They are deleted when they are outdated.
 const (
 	listScope    = "\x1flist "
 	callServer   = "\x1fcall"
 	oldCallScope = "\x1fcall "
+	handleServer = "\x1fhandle"
 )
 
 // List returns the key of the record with a list of a server. id says which list it is.
@@ -39,3 +40,25 @@ func OldCall(key messages.Key, id string) messages.Key {
 
 // IsOldCall reports whether a key is that of a call of version 0.2.
 func IsOldCall(key messages.Key) bool { return strings.HasPrefix(key.Scope, oldCallScope) }
+
+// Handle returns the key of the record of a handle, or of a mint, that a call of a key has caused. id tells them apart.
+func Handle(of messages.Key, id string) messages.Key {
+	return messages.Key{Server: handleServer, Scope: strconv.Quote(of.Scope) + " " + of.Server + " " + id}
+}
+
+// OfHandle returns the key whose call has caused the record of a handle.
+func OfHandle(record messages.Key) (of messages.Key) {
+	quoted, err := strconv.QuotedPrefix(record.Scope)
+	if err != nil {
+		return of
+	}
+	of.Scope, _ = strconv.Unquote(quoted)
+	of.Server, _, _ = strings.Cut(strings.TrimPrefix(record.Scope[len(quoted):], " "), " ")
+	return of
+}
+
+// IsHandle reports whether a key is that of a handle.
+func IsHandle(key messages.Key) bool { return key.Server == handleServer }
+
+// IsOfSession reports whether a key is that of a session.
+func IsOfSession(key messages.Key) bool { return !IsList(key) && !IsCall(key) && !IsHandle(key) }

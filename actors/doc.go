@@ -33,10 +33,13 @@
 //	closer     dialing                          closes; dials and evicts
 //	sessions                                    spawns, drains and removes session actors
 //	lists      servers                          asks the catalogue; configures servers
-//	interception           member    reports    runs interceptors; knows the cluster; logs and publishes
+//	interception                                runs interceptors
+//	keeper                                      keeps handles: waits, calls and stores for their book
+//	member                 reports              knows the cluster; logs and publishes
 //	jobs                                        does what takes several steps, or a goroutine
 //	                                            — all above act, all below decide —
 //	refusal    closing     owners    inspection why a call cannot run; close commands; who owns what; snapshots
+//	handles                                     who holds what servers have minted, and what is released
 //	table                                       keys, sessions, states, calls, tenants, servers
 //	admission  catalogue   faults               slots and permits; lists of scopes; faults of a session
 //	alarm      pace                             times; turns
@@ -47,6 +50,10 @@
 // An eviction: a session wants to dial (dialing.Wanted) ▶ the gate has no slot for it (Gate.Next: Evict) ▶ dialing tells another
 // session to drain (sessions.Drain) ▶ that is closed (registry.onSessionClosed) ▶ its slot is free (sessions.Remove) ▶ the gate lets
 // the first one dial (Gate.Next: Dial).
+//
+// A handle: a call that mints one waits for its turn (keeper, asking handles.Book.Ask) ▶ its record is stored, and it is sent (contract.Mint.Begin) ▶ the
+// answer has the handle (handles.Book.Answered) ▶ a close command ends its scope (closer.release, handles.Book.End) ▶ the keeper calls the tool that
+// releases it, over the session of the scope (Decision.Release) ▶ the sessions of the scope are told to drain.
 //
 // # The rooms of the session
 //
@@ -111,7 +118,8 @@
 //
 //   - dials, calls, pings and the closing of connections (Config.Async, dials.start)
 //   - PerKey and ListClass for the class of a key (interceptor.run in internal/lists)
-//   - interceptors (Interceptors.intercept) and the waiting for a handler's answer (questions.Ask)
+//   - interceptors (Interceptors.intercept), the waiting for a turn to mint a handle (keeper.interceptor), the calls that release handles
+//     (Keeper.release), and the waiting for a handler's answer (questions.Ask)
 //   - requests to the store (KeyStore)
 //
 // # What could call out
@@ -156,6 +164,9 @@
 // something changes at their endpoint. A call looks at the close commands
 // that may concern its scope, of which there is a bounded number (closing.MaxOfScope). A step of a session may handle all calls of its key, which MaxInFlight and
 // MaxWaiting bound.
+//
+// The end of a scope looks at all handles, and so does what is due for them: there are as many as servers hold open. Mints that wait, handles that are
+// left, and releases at a time are bounded for each kind.
 //
 // The catalogue keeps 4,096 lists at most, and is asked in constant time. A snapshot and a reload look at all of them.
 //

@@ -129,6 +129,7 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/faults", "actors mcpbridge messages actors/internal/admission"},
 	{"actors/internal/table", "mcpbridge messages internal/dial internal/nearest internal/protocol actors/internal/admission actors/internal/alarm " +
 		"actors/internal/catalogue actors/internal/contract actors/internal/faults actors/internal/mailbox"},
+	{"actors/internal/handles", "mcpbridge messages"},
 	{"actors/internal/questions", "messages internal/operations internal/protocol internal/relay actors/internal/contract actors/internal/mailbox actors/internal/ring"},
 	{"actors/internal/connections", "mcpbridge internal/dial"},
 	{"actors/internal/owed", "messages internal/dial internal/tasks actors/internal/contract"},
@@ -142,10 +143,12 @@ var imports = []struct{ of, may string }{
 	{"actors/internal/closing", "messages actors/internal/alarm actors/internal/contract actors/internal/ring actors/internal/table"},
 	{"actors/internal/owners", "messages actors/internal/contract actors/internal/ring"},
 	{"actors/internal/reports", "actors mcpbridge messages internal/operations internal/relay actors/internal/contract actors/internal/table"},
-	{"actors/internal/refusal", "messages actors/internal/admission actors/internal/contract actors/internal/table"},
-	{"actors/internal/interception", "actors messages internal/callbook internal/caller internal/protocol actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
-		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/ring actors/internal/table"},
 	{"actors/internal/member", "messages internal/protocol actors/internal/contract actors/internal/table"},
+	{"actors/internal/keeper", "actors mcpbridge messages internal/protocol internal/recordkey internal/results actors/internal/alarm actors/internal/contract actors/internal/handles actors/internal/jobs actors/internal/mailbox actors/internal/member " +
+		"actors/internal/reports actors/internal/table"},
+	{"actors/internal/refusal", "messages actors/internal/admission actors/internal/contract actors/internal/table"},
+	{"actors/internal/interception", "actors messages internal/callbook internal/caller internal/protocol actors/internal/keeper actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
+		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/ring actors/internal/table"},
 	{"actors/internal/lists", "actors mcpbridge messages internal/identity internal/introduction internal/listclass actors/internal/catalogue actors/internal/contract actors/internal/interception actors/internal/jobs actors/internal/mailbox " +
 		"actors/internal/member actors/internal/owners actors/internal/reports actors/internal/table"},
 	{"actors/internal/servers", "mcpbridge internal/limits actors/internal/admission actors/internal/contract actors/internal/table"},
@@ -155,12 +158,12 @@ var imports = []struct{ of, may string }{
 		"actors/internal/mailbox/mailboxtest actors/internal/owners actors/internal/servers actors/internal/sessions actors/internal/table"},
 	{"actors/internal/dialing", "actors mcpbridge messages actors/internal/admission actors/internal/alarm actors/internal/contract actors/internal/faults " +
 		"actors/internal/jobs actors/internal/reports actors/internal/sessions actors/internal/table"},
-	{"actors/internal/closer", "mcpbridge messages internal/protocol internal/recordkey actors/internal/alarm actors/internal/closing actors/internal/contract actors/internal/jobs actors/internal/member " +
+	{"actors/internal/closer", "mcpbridge messages internal/protocol internal/recordkey actors/internal/handles actors/internal/keeper actors/internal/alarm actors/internal/closing actors/internal/contract actors/internal/jobs actors/internal/member " +
 		"actors/internal/sessions actors/internal/table"},
 	{"actors/internal/calls", "actors/internal/bounds mcpbridge messages internal/protocol internal/rounds actors/internal/closer actors/internal/contract actors/internal/dialing actors/internal/lists actors/internal/member " +
 		"actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/sessions actors/internal/table"},
 	{"actors/registry", "actors mcpbridge messages internal/caller internal/dispatch internal/door internal/identity internal/listclass internal/protocol internal/relay " +
-		"actors/internal/admission actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
+		"actors/internal/keeper actors/internal/admission actors/internal/alarm actors/internal/contract actors/internal/mailbox " +
 		"actors/internal/calls actors/internal/closer actors/internal/closing actors/internal/dialing actors/internal/inspection actors/internal/interception actors/internal/jobs actors/internal/lists actors/internal/member actors/internal/owners actors/internal/pace actors/internal/refusal actors/internal/reports actors/internal/servers actors/internal/sessions actors/internal/table"},
 
 	{"supervisor", "actors actors/registry mcpbridge mcpbridge/dialer messages internal/callbook internal/caller internal/dial internal/limits internal/mismatch internal/protocol internal/relay internal/schemas internal/storelimit"},
@@ -184,8 +187,9 @@ var imports = []struct{ of, may string }{
 	{"cmd/mcpactor/internal/login", "mcpbridge messages internal/oauthresource internal/visible"},
 	{"cmd/mcpactor/internal/inputs", "config messages pin resume supervisor toolset internal/nearest cmd/internal/cli cmd/mcpactor/internal/login"},
 	{"cmd/mcpactor/internal/target", "config mcpbridge pin supervisor toolset internal/visible cmd/internal/cli cmd/mcpactor/internal/inputs cmd/mcpactor/internal/login"},
+	{"cmd/mcpactor/internal/handleguess", "mcpbridge"},
 	{"cmd/mcpactor/internal/commands", "config mcpbridge messages pin supervisor toolset internal/definition internal/finder internal/loopback internal/nearest internal/schemas internal/toolsize internal/visible " +
-		"cmd/internal/cli cmd/mcpactor/internal/inputs cmd/mcpactor/internal/login cmd/mcpactor/internal/target"},
+		"cmd/internal/cli cmd/mcpactor/internal/handleguess cmd/mcpactor/internal/inputs cmd/mcpactor/internal/login cmd/mcpactor/internal/target"},
 	{"cmd/mcpactor/internal/exec", "config mcpbridge messages supervisor toolset internal/operations internal/wellformed " +
 		"cmd/internal/cli cmd/mcpactor/internal/commands cmd/mcpactor/internal/inputs"},
 

@@ -46,6 +46,7 @@ func (r *registry) finishSession(msg *contract.SessionClosed) {
 		closed++
 	}
 	r.reports.Closed(reg, msg)
+	r.keeper.Closed(reg)
 	r.closer.CloseRecord(reg)
 	for _, other := range r.sessions.Remove(reg) { // one that closes leftovers waits for its predecessor, too
 		r.dialing.Advance(other)

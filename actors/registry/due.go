@@ -26,6 +26,7 @@ func (r *registry) onTimerFired() {
 // settle does what follows from a message: it carries out what the owners and the gate decide, and then rests.
 func (r *registry) settle() {
 	r.followOwners()
+	r.keeper.Follow()
 	if !r.finished {
 		r.dialing.Admit()
 	}

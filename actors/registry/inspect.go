@@ -59,6 +59,9 @@ func (r *registry) snapshot(server string) *messages.Snapshot {
 		Waiting: r.table.Waiting + r.interceptors.Unpassed(), Stopping: r.table.Stopping,
 		Servers: inspection.Servers(r.table, server, r.lists.Catalogue.Snapshot(time.Now())),
 	}
+	for i := range snap.Servers {
+		snap.Servers[i].Handles = r.keeper.Snapshot(snap.Servers[i].Name)
+	}
 	snap.Counters.Dropped, snap.Counters.LinesDropped = r.cfg.Events.Dropped()+r.cfg.Post.Dropped(), r.cfg.Logger.Dropped()
 	if r.cfg.Strays != nil {
 		snap.Counters.Strays = r.cfg.Strays()

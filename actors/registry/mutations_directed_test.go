@@ -207,4 +207,17 @@ var directedMutations = []directedMutation{
 	{0, "./internal/callbook", "TestRecordThatIsUsedAgainIsNotDeleted", mutation{"a record that is used again is deleted", []change{
 		{inBook, "_, err = b.store.Swap(ctx, key, kept.Version, nil)", "err = b.store.Delete(ctx, key)"},
 	}}},
+	{0, "./actors/internal/handles", "TestAHandleThatWaitsForItsReleaseMayBeAnotherOne", mutation{"an attempt is not told of what was known before", []change{
+		{inHandleAttempt, "suspect: h.suspect}", "suspect: make(suspicion)}"},
+	}}},
+	{0, "./actors/internal/handles", "TestWhatIsRefusedUsesNothing", mutation{"a call that is refused uses the handles of other kinds", []change{
+		{inHandleUse, "			uses = append(uses, &Use{", "			h.busy++\n			uses = append(uses, &Use{"},
+	}}},
+	{0, "./actors/internal/handles", "TestAHandleIsNotKeptForWhoDoesNotComeBack", mutation{"who has held a handle in an earlier process holds it for ever", []change{
+		{inHandleEnd, "h.isOrphan, h.holders = false, without(", "h.isOrphan, _ = false, without("},
+	}}},
+	{0, "./actors/internal/handles", "TestTheSchemaSaysWhetherAHandleIsANumber", mutation{"a number is released as a string", []change{
+		{"actors/internal/handles/kind.go", "return kind == \"number\" || kind == \"integer\"", "return kind == \"number\""},
+	}}},
+	{0, "./actors/internal/handles", "TestAnEndWaitsForWhatAnEarlierOneWaitsFor", mutation{"an end does not wait for what an earlier one waits for", []change{{inHandleEnd, " || len(h.holders) == 0)\n", ")\n"}}}},
 }

@@ -38,7 +38,7 @@ func (m mutation) mutated(t *testing.T) map[string]string {
 
 // The texts of the mutations are in the source. make mutations shows that the simulations find them.
 func TestMutationsFitTheSource(t *testing.T) {
-	for _, m := range slices.Concat(mutations, doubtMutations, callMutations) {
+	for _, m := range slices.Concat(mutations, doubtMutations, callMutations, handleMutations) {
 		m.mutated(t)
 	}
 	for _, m := range directedMutations {
@@ -98,6 +98,19 @@ const (
 	inDo       = "internal/callbook/do.go"
 	inEntry    = "internal/callbook/entry.go"
 	inRecord   = "internal/callbook/record.go"
+
+	inHandleAttempt = "actors/internal/handles/attempt.go"
+	inHandleBook    = "actors/internal/handles/book.go"
+	inHandleEnd     = "actors/internal/handles/end.go"
+	inHandleKind    = "actors/internal/handles/kind.go"
+	inHandleLine    = "actors/internal/handles/line.go"
+	inHandleLook    = "actors/internal/handles/look.go"
+	inHandleMint    = "actors/internal/handles/mint.go"
+	inHandleMinted  = "actors/internal/handles/minted.go"
+	inHandleRelease = "actors/internal/handles/release.go"
+	inHandleRestore = "actors/internal/handles/restore.go"
+	inHandle        = "actors/internal/handles/handle.go"
+	inHandleUse     = "actors/internal/handles/use.go"
 )
 
 var mutations = []mutation{
@@ -249,4 +262,40 @@ var callMutations = []mutation{
 		{inEntry, "return r.Send(e.me, ends), (r.State == Allowed || r.State == Asked) && r.Call == e.call", "return r.Send(e.me, ends), (r.State == Allowed || r.State == Asked || r.State == Proposed) && r.Call == e.call"},
 	}},
 	{"a process takes another one for itself", []change{{inBook, "return strings.HasPrefix(by, process+\" \")", "return strings.HasPrefix(by, process[:0])"}}},
+}
+
+// handleMutations are in the book of handles, which has a simulation of its own.
+var handleMutations = []mutation{
+	{"a list waits for mints that wait for it", []change{{inHandleLook, "return m.state == underWay }) {", "return m.state == underWay || m.state == lost }) {"}}},
+	{"an id that ended after the list was made is released again", []change{{inHandleRelease, "		k.look.ended[at] = true\n", "		_ = k.look\n"}}},
+	{"a mint that is under way when the list comes is a lost one", []change{{inHandleLook, "			k.look.sent = append(k.look.sent, m)\n", "			_ = m\n"}}},
+	{"a list settles a mint that may still run", []change{{inHandleLook, "case len(ids) == 0 && l.at.Before(m.lostAt.Add(runsFor)):", "case len(ids) == 0 && l.at.IsZero():"}}},
+	{"the record of a handle is deleted before it is released", []change{{inHandleRelease, "		b.decide(Decision{Release: h, Until: until})\n", "		b.decide(Decision{Release: h, Until: until})\n		b.decide(Decision{Forget: h.Record})\n"}}},
+	{"a full server keeps the place of a mint", []change{{inHandleMint, "		delete(k.mints, m)\n		k.line.used--\n		k.line.isFull", "		delete(k.mints, m)\n		k.line.isFull"}}},
+	{"a mint that was given up as the server was full waits on", []change{{inHandleMint, "	case m.state == waiting:\n		k.line.remove(m)\n		m.state = done\n		b.forget(m)\n", ""}}},
+	{"the record of a mint that is not sent again is kept", []change{{inHandleMinted, "	if m.Since.IsZero() {\n", "	if m.Since.IsZero() || m.state == done && len(m.ends) == 0 {\n"}}},
+	{"who has held a former handle is not refused", []change{{inHandleUse, "slices.Contains(k.stale[at], by) {", "slices.Contains(k.stale[at], by) && h == nil {"}}},
+	{"who shares a handle that is no more is not refused", []change{{inHandleRelease, "	if !h.Kind.IsUnique(h.ID) {\n		k.stale", "	if h.state == releasing {\n		k.stale"}}},
+	{"an id is released after a restart that may be another one's", []change{{inHandleRestore, "	h.suspect.raise()\n", ""}, {inHandleRestore, ", IsDoubtful: true,", ","}}},
+	{"an id is released after a lost connection that may be another one's", []change{{inHandleUse, "				h.suspect.raise()\n			}\n", "				_ = h\n			}\n"}}},
+	{"an attempt is not told of a lost connection", []change{{inHandleAttempt, "	if a.suspect.isRaised() && !a", "	if a.Outcome.Gone && !a"}}},
+	{"what was minted before a lost connection is taken for sure", []change{{inHandleUse, "			m.suspect = m.suspect || all || m.By == key\n", "			_ = m\n"}}},
+	{"a release that may have run is repeated although the id may be another one's", []change{{inHandleAttempt, "	case a.Kind.IsUnique(a.ID) && (known || a.calls == 0):", "	case known || a.calls == 0:"}}},
+	{"an end is over while a handle is being released", []change{{inHandleEnd, "	e.waits[h] = true\n	h.ends = append(h.ends, e)\n	switch", "	switch"}}},
+	{"an end is never over by its time", []change{{inHandleEnd, "	if now.Before(e.by) {\n", "	if now.Before(e.by) || len(e.waits) > 0 {\n"}}},
+	{"the late answer of a lost mint is dropped", []change{{inHandleMint, "	case m.state != underWay && m.state != lost:", "	case m.state != underWay:"}}},
+	{"the late answer of a mint that a list has settled is dropped", []change{{inHandleMint, "	case id != m.found && k.all[k.place(id, m.By.Scope)] == nil:\n", "	case id == \"\":\n"}}},
+	{"an orphan is released although its scope has come back", []change{{inHandleUse, "				h.isOrphan = false\n			}\n		}\n	}\n", "				h.isOrphan = h.busy == 0\n			}\n		}\n	}\n"}}},
+	{"a handle is released over the session of somebody who has ended", []change{{inHandleEnd, "len(h.holders) > 0 {\n		h.handsOver()\n", "len(h.holders) > 0 {\n"}}},
+	{"an end waits for a handle that others hold", []change{{inHandleRelease, "held && !h.Kind.Bound {", "held && h.Kind.Bound {"}}},
+	{"processes that count for themselves share their numbers", []change{{inHandleKind, "if k.PerScope &&", "if false &&"}}},
+	{"a handle is released although another one holds it", []change{{inHandleEnd, "	if h.holders = without(h.holders, matches); len(h.holders) > 0 {", "	if h.holders = without(h.holders, matches); len(h.holders) > 1 {"}}},
+	{"who uses a handle does not hold it", []change{{inHandle, "	if !slices.Contains(h.holders, by) {\n", "	if h.state == left {\n"}}},
+	{"who uses a handle while it is being released loses it later", []change{{inHandleRelease, "		if len(h.holders) > 0 { // somebody", "		if o.Refused && len(h.holders) > 0 { // somebody"}}},
+	{"more are granted than declared once there were too many", []change{{inHandleLine, "	if l.most = n; l.declared > 0 {", "	if l.most = n; l.declared < 0 {"}}},
+	{"one holder takes all turns", []change{{inHandleLine, "		l.turns = append(l.turns, holder)\n", "		l.turns = slices.Insert(l.turns, 0, holder)\n"}}},
+	{"nobody tries again when the server was full", []change{{inHandleBook, "	if k.line.waiting > 0 {\n		b.at(", "	if k.line.waiting < 0 {\n		b.at("}}},
+	{"an idle handle with a call under way is due at once, again and again", []change{{inHandleBook, "h.Kind.Idle > 0 && h.busy == 0 {", "h.Kind.Idle > 0 {"}}},
+	{"a handle that is minted anew has no place", []change{{inHandleMinted, "	k.all[at] = h // first: it has a place\n", ""}, {inHandleMinted, "	if k.Bound {\n", "	k.all[at] = h\n	if k.Bound {\n"}}},
+	{"a handle is kept although its session was lost before its answer came", []change{{inHandleMinted, "generation < m.opened {", "generation > m.opened && m.moved {"}}},
 }

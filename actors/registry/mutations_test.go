@@ -59,6 +59,7 @@ func TestMutations(t *testing.T) {
 		{"./actors/registry", []string{"./tests"}, mutations},
 		{"./mcpbridge/internal/doubt", []string{"./mcpbridge/internal/bridge", "./tests"}, doubtMutations},
 		{"./internal/callbook", []string{"./toolset", "./tests"}, callMutations},
+		{"./actors/internal/handles", []string{"./tests"}, handleMutations},
 	} {
 		wanted := slices.DeleteFunc(slices.Clone(group.mutations), func(m mutation) bool { return !regexp.MustCompile(*mutationOnly).MatchString(m.name) })
 		if len(wanted) == 0 {

@@ -23,6 +23,7 @@ func (r *registry) onBind(cmd *messages.Bind, from *actor.PID) {
 		return
 	}
 	r.lists.Separate(scope, cmd)
+	r.keeper.Alive(scope)
 	for _, reg := range r.table.OfScope(scope) {
 		reg.Send(&contract.ScopeBound{Bind: cmd})
 	}
@@ -114,5 +115,5 @@ func (r *registry) endScope(end *ownerEnd, scope string) {
 		match := func(k messages.Key) bool { return end.Owned(k.Scope) }
 		end.closes = r.closer.Begin(closing.Order{Match: match, Scopes: end.Scopes(), ByScope: true, UpTo: end.last}, nil)
 	}
-	r.closer.DrainScope(end.closes, scope)
+	r.closer.EndScope(end.closes, scope)
 }

@@ -3,6 +3,7 @@ package registry
 import (
 	"github.com/asynkron/protoactor-go/actor"
 
+	"github.com/mcpactor/mcpactor/actors/internal/table"
 	"github.com/mcpactor/mcpactor/messages"
 )
 
@@ -13,10 +14,9 @@ func (r *registry) onPin(cmd *messages.Pin, from *actor.PID) {
 	r.closer.Apply(key)
 	reg := r.table.Current(key)
 	switch {
-	case cmd.Release && reg != nil && reg.Pinned:
-		r.gate.Pin(&reg.Session, false)
-		r.dialing.Touch(reg)
-	case cmd.Release || reg != nil && reg.Pinned:
+	case cmd.Release && reg != nil:
+		r.dialing.Pin(reg, table.Pins{ByHandles: reg.ByHandles})
+	case cmd.Release || reg != nil && reg.ByCommand:
 	default:
 		if full := r.refusal.FullOfPins(key, reg); full != "" {
 			f := messages.NewFailure(cmd, messages.CodeBusy, full)
@@ -25,8 +25,7 @@ func (r *registry) onPin(cmd *messages.Pin, from *actor.PID) {
 			return
 		}
 		reg = r.sessions.Current(key)
-		r.gate.Pin(&reg.Session, true)
-		r.dialing.Touch(reg)
+		r.dialing.Pin(reg, table.Pins{ByCommand: true, ByHandles: reg.ByHandles})
 	}
 	r.respond(from, &messages.Pinned{ID: cmd.ID, Key: key, Pinned: !cmd.Release})
 }

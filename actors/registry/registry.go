@@ -13,6 +13,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/inspection"
 	"github.com/mcpactor/mcpactor/actors/internal/interception"
 	"github.com/mcpactor/mcpactor/actors/internal/jobs"
+	"github.com/mcpactor/mcpactor/actors/internal/keeper"
 	"github.com/mcpactor/mcpactor/actors/internal/lists"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/member"
@@ -57,15 +58,17 @@ type registry struct {
 	controls      *dialing.Controls
 	closer        *closer.Closer
 	lists         *lists.Lists
+	keeper        *keeper.Keeper
 	member        *member.Member
 	reports       *reports.Reports
 	jobs          *jobs.Jobs
 	cancellations *pace.Pace[messages.Key]
 
 	alarm        alarm.Alarm[func()]
-	timer        alarm.Timer     // sends timerFired when the first entry of alarm is due, or earlier
-	unknownTypes map[string]bool // types of unknown messages that were logged
-	finished     bool            // all sessions are closed, and the actor stops
+	timer        alarm.Timer      // sends timerFired when the first entry of alarm is due, or earlier
+	unknownTypes map[string]bool  // types of unknown messages that were logged
+	stops        *closing.Command // closes all sessions when the registry stops, or nil
+	finished     bool             // all sessions are closed, and the actor stops
 }
 
 // newRegistry returns a registry that has no sessions.
@@ -85,6 +88,7 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 	r.member = member.New(cfg, r.table)
 	r.servers = servers.New(cfg, r.table, r.gate)
 	r.lists = lists.New(lists.With{Cfg: cfg, Mailbox: m, Table: r.table, Owners: r.owners, Member: r.member, Reports: r.reports, Jobs: r.jobs})
+	r.keeper = keeper.New(keeper.With{Cfg: cfg, Mailbox: m, Table: r.table, Member: r.member, Reports: r.reports, Alarm: &r.alarm, Jobs: r.jobs})
 	r.sessions = sessions.New(sessions.With{
 		Cfg: cfg, Mailbox: m, Table: r.table, Gate: r.gate, Servers: r.servers, Lists: r.lists, Owners: r.owners, Closings: r.closings, Alarm: &r.alarm,
 	})
@@ -92,14 +96,18 @@ func newRegistry(cfg *contract.Config, m *mailbox.Mailbox) *registry {
 		Cfg: cfg, Table: r.table, Gate: r.gate, Sessions: r.sessions, Reports: r.reports, Alarm: &r.alarm, Jobs: r.jobs,
 	})
 	r.controls = dialing.NewControls(cfg, r.gate)
-	r.closer = closer.New(closer.With{Cfg: cfg, Table: r.table, Book: r.closings, Sessions: r.sessions, Member: r.member, Alarm: &r.alarm, Jobs: r.jobs})
+	r.closer = closer.New(closer.With{
+		Cfg: cfg, Table: r.table, Book: r.closings, Sessions: r.sessions, Member: r.member, Alarm: &r.alarm, Jobs: r.jobs, Keeper: r.keeper,
+	})
 	r.calls = calls.New(calls.With{
 		Cfg: cfg, Table: r.table, Refusal: r.refusal, Owners: r.owners, Lists: r.lists, Sessions: r.sessions, Dialing: r.dialing, Closer: r.closer,
 		Member: r.member, Reports: r.reports,
 	})
 	r.interceptors = interception.New(interception.With{
-		Cfg: cfg, Mailbox: m, Table: r.table, Refusal: r.refusal, Owners: r.owners, Cancellations: r.cancellations, Alarm: &r.alarm, Calls: r.calls,
+		Cfg: cfg, Mailbox: m, Table: r.table, Refusal: r.refusal, Owners: r.owners, Cancellations: r.cancellations, Alarm: &r.alarm, Keeper: r.keeper,
+		Calls: r.calls,
 	})
+	r.keeper.Calls, r.keeper.Pin, r.keeper.Unneeded = r.calls, r.dialing.PinBound, r.closer.CloseUnneeded
 	return r
 }
 
@@ -109,6 +117,7 @@ func (r *registry) Receive(c actor.Context) {
 	if _, is := c.Message().(*actor.Started); is { // only its context knows these
 		r.self, r.sessions.Spawner = c.Self(), c
 		r.interceptors.Start(c.ActorSystem(), r.lists.Interceptor)
+		r.keeper.Start(c.ActorSystem())
 	}
 	r.handle(c.Message(), c.Sender())
 	r.settle()
@@ -138,6 +147,7 @@ func (r *registry) handle(msg any, from *actor.PID) {
 		r.onReload(msg, from)
 	case *protocol.Cluster:
 		r.member.Join(*msg)
+		r.keeper.Joined()
 		r.member.TellTimeouts(r.closer.Time())
 	case *protocol.Release:
 		r.closer.Release(msg, from)
@@ -178,6 +188,10 @@ func (r *registry) onCommand(cmd messages.Command, from *actor.PID) {
 		r.onCheck(cmd, from)
 	case *messages.Inspect:
 		r.onInspect(cmd, from)
+	case *messages.ListHandles:
+		r.keeper.List(cmd, from)
+	case *messages.ReleaseHandles:
+		r.keeper.Release(cmd, from)
 	case *messages.CloseSession, *messages.CloseScope, *messages.CloseMatching, *messages.CloseServer, *messages.CloseAll:
 		if f := r.closer.Close(cmd, from); f != nil {
 			r.respond(from, f)
@@ -201,9 +215,11 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 	case *contract.BecameIdle:
 		r.dialing.BecameIdle(table.Of(msg.Of))
 	case *contract.Faulted:
+		r.keeper.Broke(table.Of(msg.Of), msg.Fault)
 		r.dialing.Faulted(msg)
 	case *contract.Opened:
 		r.dialing.Opened(msg)
+		r.keeper.Opened(table.Of(msg.Of))
 	case *contract.Unheard:
 		r.table.SetUnheard(table.Of(msg.Of), msg.Cause)
 	case *contract.CallsHandedBack:
@@ -227,7 +243,7 @@ func (r *registry) onReport(msg any, from *actor.PID) {
 	case *timerFired:
 		r.onTimerFired()
 	default:
-		if !r.jobs.Receive(msg) && !r.interceptors.Receive(msg) && !r.lists.Receive(msg) {
+		if !r.jobs.Receive(msg) && !r.interceptors.Receive(msg) && !r.lists.Receive(msg) && !r.keeper.Receive(msg) {
 			r.onUnknown(msg, from)
 		}
 	}

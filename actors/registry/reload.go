@@ -22,7 +22,9 @@ func (r *registry) onReload(msg *protocol.Reload, from *actor.PID) {
 	closes := r.closer.Begin(closing.Order{Caller: from, Match: changed}, of) // with the timeouts from before
 	for _, name := range r.servers.Replace(next) {
 		r.lists.Catalogue.Forget(name)
+		r.keeper.Replaced(name)
 	}
+	r.keeper.Declare()
 	r.closer.DrainAll(closes)
 	r.dialing.EvictIdle()
 	r.member.TellTimeouts(r.closer.Time())

@@ -14,7 +14,8 @@ func (r *registry) onStop() {
 		r.cfg.Logger.Info().Msg("supervisor stopping") // after the lines of what has happened before
 		r.interceptors.Stop()
 		r.table.Stopping = true
-		r.closer.CloseAll(contract.Drain{Leave: r.cfg.LeaveOpen})
+		r.keeper.Refuse()
+		r.stops = r.closer.CloseAll(contract.Drain{Leave: r.cfg.LeaveOpen})
 	}
 }
 
@@ -33,6 +34,7 @@ func (r *registry) onStopped() {
 	r.finished = true
 	r.interceptors.Close()
 	r.timer.Stop()
+	r.keeper.Stop()
 	r.owners.Clear()
 	r.followOwners()
 	for closes := range r.closings.All() {
@@ -41,9 +43,13 @@ func (r *registry) onStopped() {
 	r.failInspections(messages.CodeClosed, protocol.Stopped)
 	r.mailbox.Close(func(message any) {
 		msg := actor.UnwrapEnvelopeMessage(message)
-		if !r.jobs.Unread(msg, messages.CodeClosed, protocol.Stopped) && !r.interceptors.Unread(msg) && !r.lists.Unread(msg) {
+		if !r.jobs.Unread(msg, messages.CodeClosed, protocol.Stopped) && !r.interceptors.Unread(msg) && !r.lists.Unread(msg) && !r.keeper.Unread(msg) {
 			r.cfg.AnswerUnread(msg, actor.UnwrapEnvelopeSender(message))
 		}
 	})
-	r.cfg.Stopped(r.closings.Leftovers.List())
+	left := r.closings.Leftovers.List()
+	if r.stops != nil {
+		left = append(left, r.stops.LeftHandles()...)
+	}
+	r.cfg.Stopped(left)
 }

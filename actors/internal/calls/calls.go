@@ -120,7 +120,7 @@ func (c *Calls) Accept(k *contract.Call) {
 // does one that a session has handed back, or that is a later round.
 func (c *Calls) take(k *contract.Call, now time.Time) *messages.Failure {
 	most := c.Table.Servers[k.Key.Server].Resolved.Bounds
-	if len(most) == 0 || k.Tool() == "" || k.Ticket.Bounds != nil || k.Run.Attempts > 0 || rounds.IsLater(k.Op) {
+	if len(most) == 0 || k.Tool() == "" || k.Ticket.Bounds != nil || k.Run.Attempts > 0 || rounds.IsLater(k.Op) || k.Releases {
 		return nil
 	}
 	taken, refused := c.Bounds.Take(k.Key, k.Tool(), most, now)
@@ -174,7 +174,9 @@ func (c *Calls) HandBack(k *contract.Call) bool {
 
 // Forward gives a call to the session of its key, after the close commands that came before it.
 func (c *Calls) Forward(k *contract.Call) {
-	c.Closer.Apply(k.Key)
+	if !k.Releases { // it comes before what the close commands do
+		c.Closer.Apply(k.Key)
+	}
 	if k.Op.Head().Owner != nil && !k.PassedOn { // else the operation that interceptors have belongs to it
 		c.Owners.Accepted(k, nil)
 	}
@@ -182,7 +184,7 @@ func (c *Calls) Forward(k *contract.Call) {
 	if _, sets := k.Op.(*messages.SetRoots); sets {
 		c.Lists.RootsSet(reg)
 	}
-	c.Table.Took(reg)
+	c.Table.Took(reg, k.Releases)
 	c.Dialing.Touch(reg)
 	reg.TellLimits()
 	c.Table.Calls.Add(k, reg)

@@ -11,7 +11,9 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/handles"
 	"github.com/mcpactor/mcpactor/actors/internal/jobs"
+	"github.com/mcpactor/mcpactor/actors/internal/keeper"
 	"github.com/mcpactor/mcpactor/actors/internal/member"
 	"github.com/mcpactor/mcpactor/actors/internal/sessions"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
@@ -32,6 +34,7 @@ type With struct {
 	Member   *member.Member
 	Alarm    *alarm.Alarm[func()]
 	Jobs     *jobs.Jobs
+	Keeper   *keeper.Keeper
 }
 
 // New returns a closer without commands.
@@ -46,28 +49,61 @@ func (c *Closer) Close(cmd messages.Command, from *actor.PID) *messages.Failure 
 	}
 	o := closing.Order{ID: cmd.RequestID(), Caller: from, Match: what.match, How: contract.Drain{Now: what.now}}
 	if what.scope == "" {
-		c.DrainAll(c.Begin(o, func(server string) bool { return what.server == "" || server == what.server }))
+		closes := c.Begin(o, func(server string) bool { return what.server == "" || server == what.server })
+		c.release(closes, "", func() { c.DrainAll(closes) })
 		return nil
 	}
-	o.Scopes = []string{what.scope}
+	o.Scopes, o.UpTo = []string{what.scope}, c.Table.Serial
 	closes := c.Begin(o, nil)
-	for _, reg := range c.Table.OfScope(what.scope) {
-		if what.match(reg.Key) {
-			c.drain(closes, reg)
-		}
+	if what.keeps {
+		c.drainScope(closes, what.scope)
+		c.proceed(closes)
+	} else {
+		c.EndScope(closes, what.scope)
 	}
-	c.proceed(closes)
 	return nil
 }
 
+// release releases the handles of the scopes of a close command, or of one of them, before it drains their sessions.
+func (c *Closer) release(closes *closing.Command, scope string, then func()) {
+	if closes.How.Leave || closes.How.Moves {
+		then()
+		return
+	}
+	closes.Releasing()
+	c.Keeper.End(handles.Matches{Key: closes.Match, Scope: scope}, closes.How.Now, func(e *handles.End) {
+		closes.Released(e.Left)
+		then()
+	})
+}
+
+// CloseUnneeded closes a session that was opened to release handles only. The close commands about its key wait for it.
+func (c *Closer) CloseUnneeded(reg *table.Registration) {
+	for closes := range c.Book.OfKey(reg.Key) {
+		c.drain(closes, reg)
+	}
+	c.Sessions.Drain(reg, contract.Drain{})
+}
+
 // CloseAll closes all sessions for nobody.
-func (c *Closer) CloseAll(how contract.Drain) {
-	c.DrainAll(c.Begin(closing.Order{Match: anyKey, How: how}, anyServer))
+func (c *Closer) CloseAll(how contract.Drain) *closing.Command {
+	closes := c.Begin(closing.Order{Match: anyKey, How: how}, anyServer)
+	c.release(closes, "", func() { c.DrainAll(closes) })
+	return closes
+}
+
+// EndScope releases the handles of a scope of a close command that drains by scope, and then drains its sessions.
+func (c *Closer) EndScope(closes *closing.Command, scope string) {
+	c.release(closes, scope, func() {
+		c.drainScope(closes, scope)
+		c.proceed(closes)
+	})
 }
 
 // Release drains the sessions of the keys that match.
 func (c *Closer) Release(msg *protocol.Release, from *actor.PID) {
 	how := contract.Drain{Evict: true, Restart: true, Moves: true, Now: msg.Now, Leave: msg.Leave && c.Cfg.Store != nil}
+	c.Keeper.Moved(msg.Match)
 	c.DrainAll(c.Begin(closing.Order{Caller: from, Match: msg.Match, How: how}, anyServer))
 }
 
@@ -75,7 +111,7 @@ func (c *Closer) Release(msg *protocol.Release, from *actor.PID) {
 // may not respond.
 func (c *Closer) Time() time.Duration {
 	drainTime, closeTime := c.Table.Servers.Slowest()
-	return drainTime + 2*closeTime + 3*contract.UnresponsiveAfter
+	return drainTime + 2*closeTime + 3*contract.UnresponsiveAfter + c.Keeper.Time()
 }
 
 // Begin begins a close command. DrainAll drains those of its sessions that are of these servers; nil is none.
@@ -100,7 +136,7 @@ func (c *Closer) listStore(closes *closing.Command) {
 			all, err := c.Cfg.Store.Keys(ctx)
 			if err == nil {
 				keys = slices.DeleteFunc(all, func(key messages.Key) bool {
-					return !closes.Match(key) || recordkey.IsList(key) || recordkey.IsCall(key)
+					return !closes.Match(key) || !recordkey.IsOfSession(key)
 				})
 			}
 			return err
@@ -127,10 +163,10 @@ func (c *Closer) DrainAll(closes *closing.Command) {
 	}})
 }
 
-// DrainScope drains the sessions of a scope of a close command that drains by scope.
-func (c *Closer) DrainScope(closes *closing.Command, scope string) {
+// drainScope drains the sessions of a scope that a close command is about.
+func (c *Closer) drainScope(closes *closing.Command, scope string) {
 	for _, reg := range c.Table.OfScope(scope) {
-		if reg.Serial <= closes.UpTo {
+		if reg.Serial <= closes.UpTo && closes.Match(reg.Key) {
 			c.drain(closes, reg)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/closing"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/jobs"
+	"github.com/mcpactor/mcpactor/actors/internal/keeper"
 	"github.com/mcpactor/mcpactor/actors/internal/member"
 	"github.com/mcpactor/mcpactor/actors/internal/sessions/sessionstest"
 	"github.com/mcpactor/mcpactor/actors/internal/table"
@@ -18,9 +19,10 @@ import (
 // newCloser returns a closer of sessions of one server.
 func newCloser() *Closer {
 	all := sessionstest.New(protocol.Config{})
+	in, j := member.New(all.Cfg, all.Table), jobs.New(all.Cfg, all.Mailbox)
 	return New(With{
-		Cfg: all.Cfg, Table: all.Table, Book: all.Closings, Sessions: all, Member: member.New(all.Cfg, all.Table), Alarm: all.Alarm,
-		Jobs: jobs.New(all.Cfg, all.Mailbox),
+		Cfg: all.Cfg, Table: all.Table, Book: all.Closings, Sessions: all, Member: in, Alarm: all.Alarm, Jobs: j,
+		Keeper: keeper.New(keeper.With{Cfg: all.Cfg, Table: all.Table, Member: in, Alarm: all.Alarm, Jobs: j}),
 	})
 }
 

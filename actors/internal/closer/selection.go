@@ -8,6 +8,7 @@ type selection struct {
 	scope  string                  // of all of them, or "" if they may have any
 	server string                  // of all of them, or "" if they may have any
 	now    bool
+	keeps  bool // the handles of the scope
 }
 
 // selectionOf returns what a close command is about. The caller may change the command afterwards.
@@ -15,16 +16,16 @@ func selectionOf(cmd messages.Command) selection {
 	switch cmd := cmd.(type) {
 	case *messages.CloseSession:
 		key := cmd.Key.Normal()
-		return selection{func(k messages.Key) bool { return k == key }, key.Scope, key.Server, cmd.Now}
+		return selection{match: func(k messages.Key) bool { return k == key }, scope: key.Scope, server: key.Server, now: cmd.Now}
 	case *messages.CloseScope:
 		scope := (messages.Key{Scope: cmd.Scope}).Normal().Scope
-		return selection{func(k messages.Key) bool { return k.Scope == scope }, scope, "", cmd.Now}
+		return selection{match: func(k messages.Key) bool { return k.Scope == scope }, scope: scope, now: cmd.Now, keeps: cmd.KeepHandles}
 	case *messages.CloseMatching:
 		of := *cmd
-		return selection{of.Matches, "", of.Server, of.Now}
+		return selection{match: of.Matches, server: of.Server, now: of.Now}
 	case *messages.CloseServer:
 		server := cmd.Server
-		return selection{func(k messages.Key) bool { return k.Server == server }, "", server, cmd.Now}
+		return selection{match: func(k messages.Key) bool { return k.Server == server }, server: server, now: cmd.Now}
 	}
 	return selection{match: anyKey, now: cmd.(*messages.CloseAll).Now}
 }

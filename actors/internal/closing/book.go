@@ -42,14 +42,15 @@ type Order struct {
 // Command is a close command, or a part of a reload, a release or a stop, that waits for sessions to be closed. Only the book
 // changes it.
 //
-//	its sessions are told to drain ──▶ leftovers and records of the store are closed ──▶ the reply
-//	                                   at most maxCleanups at once
+//	the handles of its scopes are released ──▶ its sessions are told to drain ──▶ leftovers and records of the store are closed ──▶ the reply
+//	                                                                              at most maxCleanups at once
 type Command struct {
 	Order
 	Reply *messages.Closed
 	Due   alarm.Entry[func()] // when it is answered at the latest
 
 	replied   bool                                 // nothing is left to do
+	releasing int                                  // how often handles are released before sessions are told to drain
 	waiting   map[*table.Registration]struct{}     // told to drain, and not closed yet
 	leftovers map[messages.Key][]contract.Leftover // to be closed, of keys not in begun
 	keys      []messages.Key                       // of leftovers, and of some that are not there any more, in order
@@ -62,13 +63,29 @@ type Command struct {
 }
 
 // drains reports whether there may be sessions that were not told to drain.
-func (c *Command) drains() bool { return c.Sessions.More() || c.ByScope }
+func (c *Command) drains() bool { return c.Sessions.More() || c.ByScope || c.releasing > 0 }
+
+// Releasing notes that handles are released before the sessions are told to drain.
+func (c *Command) Releasing() { c.releasing++ }
+
+// Released notes that this is over, with what was not released.
+func (c *Command) Released(left []messages.Left) {
+	if !c.replied {
+		c.releasing--
+		c.Reply.Left = append(c.Reply.Left, left...)
+	}
+}
 
 // Reaches reports whether the command has not told all sessions to drain, and may yet tell this one.
 func (c *Command) Reaches(reg *table.Registration) bool { return c.drains() && reg.Serial <= c.UpTo }
 
 // ScopesDrained notes that the sessions of all scopes of a command that drains by scope were told to drain.
 func (c *Command) ScopesDrained() { c.ByScope = false }
+
+// LeftHandles returns the handles that were not released.
+func (c *Command) LeftHandles() []messages.Left {
+	return slices.DeleteFunc(slices.Clone(c.Reply.Left), func(one messages.Left) bool { return one.Handle == "" })
+}
 
 // Replied reports whether the command has its reply.
 func (c *Command) Replied() bool { return c.replied }
@@ -270,7 +287,7 @@ func (b *Book) End(c *Command) bool {
 		b.ofScope.Remove(scope, &c.ofScopes[i])
 	}
 	slices.SortFunc(c.Reply.Left, func(a, b messages.Left) int {
-		return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(a.Reason, b.Reason))
+		return cmp.Or(a.Key.Compare(b.Key), cmp.Compare(a.Handle, b.Handle), cmp.Compare(a.Reason, b.Reason))
 	})
 	return true
 }
@@ -290,7 +307,7 @@ func (b *Book) GiveUp(c *Command) (closing []*table.Registration) {
 			c.left(key, "there was no time to close the session from before the restart of this process")
 		}
 	}
-	c.Sessions, c.ByScope, c.Stored = table.Cursor{}, false, false
+	c.Sessions, c.ByScope, c.Stored, c.releasing = table.Cursor{}, false, false, 0
 	c.waiting, c.leftovers, c.stored = nil, nil, nil
 	return closing
 }

@@ -32,6 +32,8 @@ type Call struct {
 	Intercepted bool            // it has passed the interceptors, of this member or of another one
 	List        messages.Key    // the key whose member answers from its catalogue, see [protocol.HandedBack], or zero
 	Record      *callbook.Entry // of a durable call, once it was read
+	Mint        Mint            // is told what becomes of a call that mints a handle, or nil
+	Releases    bool            // the supervisor calls, to release handles
 
 	Run    Run    // belongs to the session while that has the call, and else to the registry
 	Ticket Ticket // belongs to the registry, also while the session has the call

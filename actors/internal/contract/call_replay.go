@@ -54,6 +54,8 @@ func (k *Call) MayReplay(e *mcpbridge.Error) (yes, needsHint bool) {
 		return e.Session != mcpbridge.Alive || e.Class == mcpbridge.Expired || e.Class == mcpbridge.NotSent || WasWithheld(e), false
 	case WasWithheld(e):
 		return true, false
+	case k.Mint != nil && e.MayHaveRun():
+		return false, false
 	case k.Run.Attempts-k.Run.unprocessed > 1 || replay == messages.ReplayNever:
 		return false, false
 	case e.Class == mcpbridge.Expired || e.Class == mcpbridge.NotSent:

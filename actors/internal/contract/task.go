@@ -44,9 +44,25 @@ func (k *Call) RunOn(ctx context.Context, pause time.Duration, conn dial.Conn, o
 			err = Panicked(r)
 		}
 	}()
+	if k.Mint != nil {
+		if err := k.Mint.Begin(); err != nil {
+			return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: err.Error(), Err: err}
+		}
+		generation := k.Run.Generation
+		defer func() {
+			if _, asks := result.(*rounds.Asked); err == nil && !asks {
+				k.Mint.Answered(result, generation)
+			}
+		}()
+	}
 	if k.Record == nil {
 		return k.send(ctx, pause, conn, op, task, self)
 	}
+	return k.runRecorded(ctx, pause, conn, op, task, self)
+}
+
+// runRecorded does what RunOn does for a call that has a record.
+func (k *Call) runRecorded(ctx context.Context, pause time.Duration, conn dial.Conn, op messages.Operation, task *tasks.Task, self *mailbox.Mailbox) (result messages.Result, err error) {
 	if !k.Record.Hold() {
 		return nil, &mcpbridge.Error{Class: mcpbridge.Cancelled, Detail: "the call was given up before it was sent"}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/mcpactor/mcpactor/actors"
 	"github.com/mcpactor/mcpactor/actors/internal/alarm"
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
+	"github.com/mcpactor/mcpactor/actors/internal/keeper"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 	"github.com/mcpactor/mcpactor/actors/internal/owners"
 	"github.com/mcpactor/mcpactor/actors/internal/pace"
@@ -21,7 +22,7 @@ import (
 )
 
 // Interceptors runs each operation through the interceptors, if there are any, and questions to the catalogue and durable calls
-// through the innermost ones, those of the lists and of the book. It gives the calls that they pass on to the registry.
+// through the innermost ones, those of the lists, of the book and of the keeper of handles. It gives the calls that they pass on to the registry.
 //
 //	operation ──▶ interceptors ──passedOn──▶ registry ──▶ session
 //	reply     ◀── interceptors ◀──reply───────────────────┘
@@ -47,6 +48,7 @@ type With struct {
 	Owners        *owners.Book
 	Cancellations *pace.Pace[messages.Key]
 	Alarm         *alarm.Alarm[func()]
+	Keeper        *keeper.Keeper
 	Calls         Calls
 }
 
@@ -64,13 +66,13 @@ func New(with With) *Interceptors {
 	return f
 }
 
-// Start makes the Runner of the interceptors, around that of the lists and that of the book. If one of them panics, no operation
+// Start makes the Runner of the interceptors, around that of the lists, that of the book and that of the keeper. If one of them panics, no operation
 // passes.
 func (f *Interceptors) Start(system *actor.ActorSystem, lists func(next actors.Runner) actors.Runner) {
 	f.run = func(context.Context, messages.Operation) (messages.Result, error) {
 		return nil, errors.New("an interceptor panicked when the supervisor started")
 	}
-	f.own = lists(recorded(f.Cfg.Book, passOn(system, f.Mailbox)))
+	f.own = lists(recorded(f.Cfg.Book, f.Keeper.Interceptor(passOn(system, f.Mailbox))))
 	f.run = chain(f.Cfg.Interceptors, f.own)
 }
 
@@ -85,8 +87,8 @@ func (f *Interceptors) Unpassed() int { return f.unpassed }
 func (f *Interceptors) Submit(k *contract.Call) {
 	limits := f.Table.Limits(k.Key.Server)
 	asks, _ := contract.AsksCatalogue(k.Op)
-	asks = asks || k.IsDurable()
-	passes := k.Intercepted && k.List == (messages.Key{}) && !k.IsDurable() // it has passed the interceptors of another member
+	asks = asks || k.IsDurable() || f.Keeper.Concerns(k.Op)
+	passes := k.Intercepted && k.List == (messages.Key{}) && !k.IsDurable() && !f.Keeper.Concerns(k.Op) // it has passed the interceptors of another member
 	switch waiting := f.Table.Waiting + f.unpassed; {
 	case passes, len(f.Cfg.Interceptors) == 0 && !asks,
 		refusal.Malformed(k) != nil || f.Table.Stopping || !time.Now().Before(k.Deadline) || f.Refusal.Orphaned(k) != nil:
@@ -103,7 +105,7 @@ func (f *Interceptors) Submit(k *contract.Call) {
 
 // intercept runs the interceptors around a call.
 func (f *Interceptors) intercept(k *contract.Call) {
-	ctx, cancel := context.WithDeadline(context.Background(), k.Deadline)
+	ctx, cancel := context.WithDeadline(f.Keeper.Context(context.Background()), k.Deadline)
 	i := &operation{Call: k, cancel: cancel}
 	i.due.What = func() { f.onDue(i) }
 	f.Alarm.Set(&i.due, k.Deadline.Add(overtime))

@@ -148,6 +148,7 @@ func (i *operation) passOn(ctx context.Context, system *actor.ActorSystem, to *m
 	}
 	k.List, _ = ctx.Value(listKey{}).(messages.Key)
 	k.Record, _ = ctx.Value(recordKey{}).(*callbook.Entry)
+	k.Mint = contract.MintOf(ctx)
 	if k.Deadline.IsZero() {
 		k.Deadline = i.Deadline
 	}

@@ -36,6 +36,9 @@ func (m *Member) TellTimeouts(closing time.Duration) {
 	m.cfg.Post.Send(m.cluster.HandBack, t)
 }
 
+// IsClustered reports whether there are other members.
+func (m *Member) IsClustered() bool { return m.cluster.Owns != nil }
+
 // Owns reports whether this member owns a key.
 func (m *Member) Owns(key messages.Key) bool { return m.cluster.Owns == nil || m.cluster.Owns(key) }
 

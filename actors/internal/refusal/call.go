@@ -37,7 +37,7 @@ func (r *Refusal) Of(k *contract.Call, now time.Time) *messages.Failure {
 	switch op, custom := k.Op.(*messages.Custom); {
 	case custom && srv != nil && !slices.Contains(srv.CustomMethods, op.Name):
 		return k.Failure(messages.CodeInvalid, fmt.Sprintf("name: %q is not one of the customMethods of the server", table.Truncated(op.Name)))
-	case r.table.Stopping:
+	case r.table.Stopping && !k.Releases:
 		return k.Failure(messages.CodeDraining, stopping)
 	case srv == nil:
 		return k.Failure(messages.CodeUnknownServer, r.table.Servers.Unknown(k.Key.Server))

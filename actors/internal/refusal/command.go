@@ -42,6 +42,10 @@ func requirementOf(cmd messages.Command) (must requirement) {
 		must.server = &cmd.Server
 	case *messages.CancelScope:
 		must = ofScope(cmd.Scope)
+	case *messages.ListHandles:
+		must = ofScope(cmd.Scope)
+	case *messages.ReleaseHandles:
+		must = ofScope(cmd.Scope)
 	case *messages.Bind:
 		must = ofScope(cmd.Scope)
 		must.running = true

@@ -36,6 +36,18 @@ func logEvent(log *relay.Logger, event messages.Event) {
 			level = zerolog.WarnLevel
 		}
 		contract.Text(contract.Span(line(log.WithLevel(level)), "lifetime", e.Lifetime), "err", e.Cause).Msg("session closed")
+	case *messages.HandleMinted:
+		contract.Text(line(log.Debug()), "target", e.Mint).Msg("handle minted")
+	case *messages.HandleReleased:
+		reason := ""
+		if e.Gone {
+			reason = "gone"
+		}
+		contract.Text(contract.Text(line(log.Debug()), "target", e.Mint), "reason", reason).Msg("handle released")
+	case *messages.HandleLost:
+		contract.Text(contract.Text(line(log.Warn()), "target", e.Mint), "err", e.Cause).Msg("handle lost")
+	case *messages.HandleLeft:
+		contract.Text(contract.Text(line(log.Warn()), "target", e.Mint), "reason", e.Reason).Msg("handle left")
 	case *messages.CallReplayed:
 		contract.Text(line(log.Debug()).Str("op", e.Method), "target", e.Target).Int("attempt", e.Attempt).Msg("call replayed")
 	case *messages.TaskChanged:

@@ -13,7 +13,7 @@ import (
 // whether it has done so.
 func (s *session) answerRepeat(k *contract.Call, now time.Time) (answered bool) {
 	op, is := k.Op.(*messages.CallTool)
-	if !is || s.limits.MaxRepeats == 0 || k.Run.Attempts > 0 || rounds.IsLater(op) {
+	if !is || k.Releases || s.limits.MaxRepeats == 0 || k.Run.Attempts > 0 || rounds.IsLater(op) {
 		return false
 	}
 	why, retryAfter := s.repeats.Begin(callbook.DigestOf(op), s.limits.MaxRepeats, now)
@@ -30,7 +30,7 @@ func (s *session) answerRepeat(k *contract.Call, now time.Time) (answered bool) 
 // noteReply notes what the server has answered to a call, which the next one may repeat. What is only begun is no answer.
 func (s *session) noteReply(k *contract.Call, reply messages.Reply) {
 	op, is := k.Op.(*messages.CallTool)
-	if !is || s.limits.MaxRepeats == 0 {
+	if !is || k.Releases || s.limits.MaxRepeats == 0 {
 		return
 	}
 	switch reply := reply.(type) {

@@ -111,7 +111,7 @@ func (m *model) act(step int) {
 		m.visits = append(m.visits, v)
 	default:
 		s.calls++
-		m.table.Took(s.Registration)
+		m.table.Took(s.Registration, false)
 	}
 }
 

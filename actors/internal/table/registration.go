@@ -34,6 +34,7 @@ type Registration struct {
 	Use                     // changed by the table
 	position                // changed by the table
 	Orders                  // changed by sessions
+	Pins                    // changed by dialing
 	Lists             Lists // changed by lists
 }
 
@@ -54,11 +55,12 @@ type Connection struct {
 
 // Use is which calls a session has.
 type Use struct {
-	Outstanding int              // calls without a reply
-	Waiting     int              // outstanding calls that wait
-	Calls       uint64           // that were forwarded
-	Unheard     *mcpbridge.Error // why its calls wait although it is ready, or nil
-	inFlight    int              // outstanding calls that do not wait
+	Outstanding  int              // calls without a reply
+	Waiting      int              // outstanding calls that wait
+	Calls        uint64           // that were forwarded
+	OnlyReleases bool             // it was opened to release handles, and has had no other call
+	Unheard      *mcpbridge.Error // why its calls wait although it is ready, or nil
+	inFlight     int              // outstanding calls that do not wait
 }
 
 // position is where a session is in the table.
@@ -77,6 +79,9 @@ type Orders struct {
 	Limits    *mcpbridge.Limits   // read-only
 	Leftovers []contract.Leftover // that it was spawned to close
 }
+
+// Pins are why a session is pinned.
+type Pins struct{ ByCommand, ByHandles bool }
 
 // Lists is which lists a session has.
 type Lists struct {

@@ -138,7 +138,8 @@ func (t *Table) Opened(reg *Registration, generation uint64, info dial.Info) {
 }
 
 // Took notes that a session gets a call.
-func (t *Table) Took(reg *Registration) {
+func (t *Table) Took(reg *Registration, releases bool) {
+	reg.OnlyReleases = releases && (reg.OnlyReleases || reg.Calls == 0)
 	reg.Outstanding++
 	reg.Calls++
 	t.recount(reg)

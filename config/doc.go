@@ -48,6 +48,8 @@
 //	    idleTimeout, connectTimeout, callTimeout, drainTimeout, closeTimeout,
 //	    handlerTimeout, maxRepeats, and bounds: a list of mcpbridge.Bound, objects with tool, shared, perMinute, total and
 //	    inFlight. Unknown fields are errors
+//	handles: what its tools mint and the supervisor releases, a list of mcpbridge.Handle, objects with mint, path, pattern, release,
+//	    argument, list, listed, gone, full, max, idle, own, unique and bound. Unknown fields are errors
 //	cleanup: a command that ends containers, as mcpbridge.Cleanup, an object with command, args,
 //	    timeout and records. Unknown fields are errors
 //	setup: tool calls that run first on every new MCP session:
@@ -71,7 +73,7 @@
 // The object supervisor, beside the servers, has these fields of [supervisor.Config]:
 //
 //	maxSessions, maxSessionsPerTenant, maxInFlight, maxWaiting, maxWaitingTotal, maxDials,
-//	    maxStarts, bounds, maxRepeats, idleTimeout, connectTimeout, callTimeout, drainTimeout, closeTimeout, handlerTimeout,
+//	    maxStarts, bounds, maxRepeats, idleTimeout, connectTimeout, callTimeout, drainTimeout, closeTimeout, handlerTimeout, handleGrace,
 //	    backoffBase, backoffMax, budget, budgetHalfLife, coolDown, failFast, leaveOpen, keepResults, maxKeptResult, dropResults
 //
 // Durations are strings such as "1m30s". A limit of -1, or "-1ns", is none. Three

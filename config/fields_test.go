@@ -18,16 +18,16 @@ import (
 func expressible(field reflect.StructField) bool {
 	return slices.Contains([]reflect.Type{
 		reflect.TypeFor[string](), reflect.TypeFor[bool](), reflect.TypeFor[int](), reflect.TypeFor[time.Duration](),
-		reflect.TypeFor[[]string](), reflect.TypeFor[map[string]string](), reflect.TypeFor[map[string]any](), reflect.TypeFor[[]mcpbridge.Bound](),
+		reflect.TypeFor[[]string](), reflect.TypeFor[map[string]string](), reflect.TypeFor[map[string]any](), reflect.TypeFor[[]mcpbridge.Bound](), reflect.TypeFor[[]mcpbridge.Handle](),
 	}, field.Type)
 }
 
 // H-H: a new field of a server or of the supervisor needs a key in entry.fields or
 // File.settings.
 func TestEveryFieldThatAFileCanExpressHasAKey(t *testing.T) {
-	e, f := &entry{}, &File{}
+	e, f, h := &entry{}, &File{}, &mcpbridge.Handle{}
 	targets := map[any]bool{}
-	for _, fields := range []map[string]any{e.fields(), limits(&e.server.Limits), f.settings(new(bool), new(string))} {
+	for _, fields := range []map[string]any{e.fields(), limits(&e.server.Limits), handle(h), f.settings(new(bool), new(string))} {
 		for _, target := range fields {
 			targets[target] = true
 		}
@@ -35,7 +35,7 @@ func TestEveryFieldThatAFileCanExpressHasAKey(t *testing.T) {
 	assembled := []string{ // set from several keys, from the name of the server, or by programs
 		"Name", "Command", "Args", "Env", "URL", "Transport", "PerKeyID", "Disabled", "Allow", "Deny", "Metadata", "Verbatim",
 	}
-	for _, value := range []any{&e.server, &e.server.Limits, &e.tools, &f.Supervisor} {
+	for _, value := range []any{&e.server, &e.server.Limits, &e.tools, &f.Supervisor, h} {
 		value := reflect.ValueOf(value).Elem()
 		for i := range value.NumField() {
 			field := value.Type().Field(i)
@@ -58,7 +58,7 @@ func TestEveryKeyIsInTheDocs(t *testing.T) {
 	for key := range (&entry{}).fields() {
 		require.Contains(t, named, key)
 	}
-	for _, fields := range []map[string]any{limits(&mcpbridge.Limits{}), (&File{}).settings(new(bool), new(string))} {
+	for _, fields := range []map[string]any{limits(&mcpbridge.Limits{}), handle(&mcpbridge.Handle{}), (&File{}).settings(new(bool), new(string))} {
 		for key := range fields {
 			require.Regexp(t, `(?m)^//\t.*\b`+key+`\b`, string(doc))
 		}

@@ -20,12 +20,18 @@ func identityIn(n *node, e *entry) pin.Identity {
 		URL:     cmp.Or(textOf(n, "url"), textOf(n, "httpUrl"), textOf(n, "serverUrl")),
 		Cleanup: append(wordsOf(cleanup.field("command")), wordsOf(cleanup.field("args"))...),
 	}
-	if setup := n.field("setup"); setup != nil {
-		for _, call := range setup.items {
-			is.Setup = append(is.Setup, string(definition.Encode(asWritten(call))))
+	is.Setup, is.Handles = itemsOf(n.field("setup")), itemsOf(n.field("handles"))
+	return is
+}
+
+// itemsOf returns the items of a list, each as JSON.
+func itemsOf(n *node) (all []string) {
+	if n != nil {
+		for _, item := range n.items {
+			all = append(all, string(definition.Encode(asWritten(item))))
 		}
 	}
-	return is
+	return all
 }
 
 // asWritten returns a value with the names of variables.

@@ -30,6 +30,9 @@ func TestIdentityOfAServerIsWhatTheFileSays(t *testing.T) {
 		`{"command": "x", "setup": [{"tool": "login", "arguments": {"token": "${TOKEN}", "n": [1.0, true, null, "a"]}}]}`: {
 			Command: []string{"x"}, Setup: []string{`{"arguments":{"n":[1.0,true,null,"a"],"token":"${TOKEN}"},"tool":"login"}`},
 		},
+		`{"command": "x", "handles": [{"release": "close", "mint": "open", "path": "id", "max": 8}]}`: {
+			Command: []string{"x"}, Handles: []string{`{"max":8,"mint":"open","path":"id","release":"close"}`},
+		},
 		`{"httpUrl": "https://example.com/mcp"}`:   {URL: "https://example.com/mcp"},
 		`{"serverUrl": "https://example.com/mcp"}`: {URL: "https://example.com/mcp"},
 	} {

@@ -53,7 +53,7 @@ func (e *entry) fields() map[string]any {
 		"protocolVersion": &e.server.ProtocolVersion,
 		"keepAlive":       &e.server.KeepAlive, "maxResult": &e.server.MaxResult, "noStream": &e.server.NoStream, "setup": &e.setup,
 		"customMethods": &e.server.CustomMethods, "customNotifications": &e.server.CustomNotifications,
-		"limits": &e.limits, "cleanup": &e.cleanup, "oauth": &e.oauth, "auth": &e.auth,
+		"limits": &e.limits, "handles": &e.server.Handles, "cleanup": &e.cleanup, "oauth": &e.oauth, "auth": &e.auth,
 		"noCookies": &e.server.NoCookies, "insecureCredentials": &e.server.InsecureCredentials,
 		"disabled": &e.disabled, "enabled": &e.enabled,
 		"allow": &e.allow, "includeTools": &e.include, "enabledTools": &e.enabledTools, "tools": &e.listed,

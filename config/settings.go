@@ -18,7 +18,7 @@ func (f *File) settings(roots *bool, separator *string) map[string]any {
 		"callTimeout": &cfg.CallTimeout, "drainTimeout": &cfg.DrainTimeout, "closeTimeout": &cfg.CloseTimeout,
 		"backoffBase": &cfg.BackoffBase, "backoffMax": &cfg.BackoffMax,
 		"budget": &cfg.Budget, "budgetHalfLife": &cfg.BudgetHalfLife, "coolDown": &cfg.CoolDown,
-		"handlerTimeout": &cfg.HandlerTimeout, "roots": roots, "store": &f.Store, "leaveOpen": &cfg.LeaveOpen, "failFast": &cfg.FailFast,
+		"handlerTimeout": &cfg.HandlerTimeout, "handleGrace": &cfg.HandleGrace, "roots": roots, "store": &f.Store, "leaveOpen": &cfg.LeaveOpen, "failFast": &cfg.FailFast,
 		"keepResults": &cfg.KeepResults, "maxKeptResult": &cfg.MaxKeptResult, "dropResults": &cfg.DropResults,
 	}
 }

@@ -95,6 +95,8 @@ func (r *reader) into(n *node, target any) {
 		for i, item := range n.items {
 			(*target)[i] = r.bound(item)
 		}
+	case *[]mcpbridge.Handle:
+		*target = r.handles(n)
 	case *arguments:
 		if !r.is(n, isList) {
 			return

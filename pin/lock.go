@@ -58,6 +58,8 @@ type Identity struct {
 	Cleanup []string `json:"cleanup,omitempty"`
 	// Setup has the calls that run first in each session, each as JSON.
 	Setup []string `json:"setup,omitempty"`
+	// Handles has the declarations of handles, which say what tools are called without being asked for, each as JSON.
+	Handles []string `json:"handles,omitempty"`
 }
 
 // Definition is a definition that was accepted.
@@ -137,6 +139,7 @@ func (l *Lock) Identity(server string, is Identity) error {
 		{"URL", accepted.URL == is.URL},
 		{"cleanup", slices.Equal(accepted.Cleanup, is.Cleanup)},
 		{"setup", slices.Equal(accepted.Setup, is.Setup)},
+		{"handles", slices.Equal(accepted.Handles, is.Handles)},
 	} {
 		if !part.same {
 			differ = append(differ, part.name)

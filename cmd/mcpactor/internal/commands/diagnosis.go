@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/handleguess"
 )
 
 // diagnosis is what was found out about a server. The texts of servers are safe for a terminal, except for those of Implementation.
@@ -24,6 +25,7 @@ type diagnosis struct {
 	Error           string              `json:"error,omitempty"`
 	Next            string              `json:"next,omitempty"` // what a person would do next
 	Warnings        []string            `json:"warnings,omitempty"`
+	Handles         []handleguess.Guess `json:"proposedHandles,omitempty"` // what a file might declare; nothing uses it
 }
 
 var (

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/handleguess"
 )
 
 var update = flag.Bool("update", false, "write the files of testdata")
@@ -40,9 +41,13 @@ func requireShown(t *testing.T, name, shown string) {
 }
 
 func TestReportOnEachScreen(t *testing.T) {
+	guesses := []handleguess.Guess{
+		{Mint: "start_process", Release: "force_terminate", Argument: "pid", Instead: []string{"kill_process"}, Lists: []string{"list_processes", "list_sessions"}},
+		{Mint: "open_cursor", Path: "cursor.id", Release: "close_cursor", Argument: "cursor_id"},
+	}
 	all := []*diagnosis{
 		{Server: "memory", Works: true, Elapsed: "120ms", Tools: 9, Implementation: &mcp.Implementation{Name: "memory-\x1b[2Jserver", Version: "0.6.3"}, ProtocolVersion: "2025-06-18", LoggedIn: true},
-		{Server: "datenbank-f-r-k-ln", Works: true, Elapsed: "2.25s", Tools: 1, ProtocolVersion: "2025-11-25", Warnings: []string{"its name in the file is \"datenbank für köln\": a name has only the letters A to Z", "args: docker run has no --rm: add it"}},
+		{Server: "datenbank-f-r-k-ln", Works: true, Elapsed: "2.25s", Tools: 1, ProtocolVersion: "2025-11-25", Handles: guesses, Warnings: []string{"its name in the file is \"datenbank für köln\": a name has only the letters A to Z", "args: docker run has no --rm: add it"}},
 		{
 			Server: "broken", Elapsed: "940ms",
 			Error: "unavailable: the server process exited with status 1: Error: the configuration file /home/ada/.config/some-server/config.production.json could not be read because it does not exist",
@@ -53,7 +58,7 @@ func TestReportOnEachScreen(t *testing.T) {
 		{Server: "lacks", Error: `mcp.json:12: mcpServers.lacks.env.T: the environment variable T is not set: set it, or write ${T:-default}; the server is left out`},
 	}
 	for name, s := range screens {
-		requireShown(t, "doctor-"+name, report(all, s))
+		requireShown(t, "doctor-"+name, report(all, s)+proposals(all, s))
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/handleguess"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/inputs"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/target"
@@ -67,7 +68,8 @@ func (cmd *Doctor) Run(p *cli.Program) error {
 	if cmd.JSON {
 		err = json.NewEncoder(p.Out).Encode(map[string]any{"servers": all})
 	} else {
-		_, err = io.WriteString(p.Out, report(all, cli.ScreenOf(p.Out)))
+		screen := cli.ScreenOf(p.Out)
+		_, err = io.WriteString(p.Out, report(all, screen)+proposals(all, screen))
 		if cmd.Config != "" && cmd.Pins == nil {
 			p.Errorf("%s", inputs.PinHint(cmd.Config))
 		}
@@ -125,17 +127,18 @@ func leftOutOf(file *config.File) (all []*diagnosis) {
 // diagnose returns what was found out about a server.
 func (cmd *Doctor) diagnose(ctx context.Context, i *inputs.Instance, srv mcpbridge.Server, tools toolset.Filter) *diagnosis {
 	e := examine(ctx, i, tools, cmd.Timeout)
-	d := &diagnosis{Server: srv.Name, Elapsed: e.took.Round(10 * time.Millisecond).String(), Tools: e.tools, LoggedIn: srv.Auth != nil && login.Kept(srv.URL)}
+	d := &diagnosis{Server: srv.Name, Elapsed: e.took.Round(10 * time.Millisecond).String(), Tools: len(e.tools), LoggedIn: srv.Auth != nil && login.Kept(srv.URL)}
 	for name, renamed := range i.Renamed {
 		if renamed == srv.Name {
 			d.Warnings = append(d.Warnings, fmt.Sprintf("its name in the file is %q: a name has only the letters A to Z, digits, dots, dashes and underscores", name))
 		}
 	}
-	for _, warning := range slices.Concat(srv.Warnings(), e.odd) {
+	for _, warning := range slices.Concat(srv.Warnings(), e.odd, misdeclared(srv.Handles, e.tools)) {
 		d.Warnings = append(d.Warnings, cli.Printable(warning))
 	}
 	if e.err == nil {
 		d.Works, d.Implementation, d.ProtocolVersion = true, e.info.ServerInfo, e.info.ProtocolVersion
+		d.Handles = slices.DeleteFunc(handleguess.Of(e.tools, srv.Handles), func(guess handleguess.Guess) bool { return !tools.Wants(guess.Mint, false) })
 		if lock := cmd.Pins.Lock(); lock != nil {
 			d.Pinned = lock.Servers[srv.Name] != nil
 			d.Warnings = append(d.Warnings, cmd.pinWarnings(ctx, i, srv, lock)...)
@@ -180,7 +183,7 @@ func (cmd *Doctor) pinWarnings(ctx context.Context, i *inputs.Instance, srv mcpb
 // examined is what a server has answered.
 type examined struct {
 	info  *mcp.InitializeResult
-	tools int
+	tools []*mcp.Tool
 	odd   []string
 	took  time.Duration
 	err   error
@@ -204,7 +207,7 @@ func examine(ctx context.Context, i *inputs.Instance, server toolset.Filter, lim
 	if err != nil {
 		return examined{err: err}
 	}
-	e.tools = len(listed.Result.Tools)
+	e.tools = listed.Result.Tools
 	set, err := i.List(ctx, toolset.Config{Servers: []toolset.Filter{server}, ListTimeout: limit})
 	if err != nil {
 		return examined{err: err}

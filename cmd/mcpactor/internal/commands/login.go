@@ -112,7 +112,7 @@ func (cmd *Login) Run(p *cli.Program) error {
 		p.Errorf("%s has no login", cmd.Server)
 		return cli.ErrFailed
 	}
-	p.Errorf("logged in at %s: %s", cmd.Server, number(d.tools, "tool"))
+	p.Errorf("logged in at %s: %s", cmd.Server, number(len(d.tools), "tool"))
 	return stopErr
 }
 

@@ -1,4 +1,4 @@
-// Command operating runs agents on two MCP servers that misbehave, and reports to Prometheus
+// Command operating runs agents on two MCP servers that misbehave and one whose tabs they forget to close, and reports to Prometheus
 // and OpenTelemetry what the supervisor does about it, which is that of the only member of a
 // cluster. The servers are in the program, on loopback:
 //
@@ -11,6 +11,7 @@ package main
 
 import (
 	"context"
+	crand "crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -35,6 +36,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/mcpactor/mcpactor/cluster"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/supervisor/telemetry"
 	"github.com/mcpactor/mcpactor/tests/faults"
@@ -98,8 +100,14 @@ func (p program) run(ctx context.Context) (err error) {
 
 	quiet := actor.WithLoggerFactory(func(*actor.ActorSystem) *slog.Logger { return slog.New(slog.DiscardHandler) })
 	cfg, observe, err := telemetry.Instrument(supervisor.Config{
-		Servers:     []supervisor.Server{{Name: "faulty", URL: faulty.URL()}, {Name: "restarting", URL: restarting.URL()}},
-		MaxSessions: p.agents + p.agents/2, // each agent wants two
+		Servers: []supervisor.Server{
+			{Name: "faulty", URL: faulty.URL()},
+			{Name: "restarting", URL: restarting.URL()},
+			{Name: "browser", InMemory: newBrowser(), Handles: []mcpbridge.Handle{{
+				Mint: "open_tab", Path: "tab_id", Release: "close_tab", Max: p.agents / 2, Idle: 5 * p.pause,
+			}}},
+		},
+		MaxSessions: 2 * p.agents, // each agent wants three
 		CallTimeout: 2 * time.Second,
 		BackoffMax:  time.Second,
 	}, telemetry.Config{TracerProvider: tracers, MeterProvider: meters})
@@ -142,10 +150,28 @@ func (p program) run(ctx context.Context) (err error) {
 func (p program) agent(ctx context.Context, client *supervisor.Client, scope string) {
 	tools := []string{"count", "count/ro", "echo/ro", "fail"}
 	for sleep(ctx, rand.N(p.pause)) {
-		server := []string{"faulty", "restarting"}[rand.N(2)]
+		server, tool := []string{"faulty", "restarting", "browser"}[rand.N(3)], tools[rand.N(len(tools))]
+		if server == "browser" {
+			tool = "open_tab"
+		}
 		// The outcome is in the metrics.
-		client.CallTool(ctx, server, scope, &mcp.CallToolParams{Name: tools[rand.N(len(tools))]}) //nolint:errcheck // see above
+		client.CallTool(ctx, server, scope, &mcp.CallToolParams{Name: tool}) //nolint:errcheck // see above
 	}
+}
+
+// newBrowser returns a server with tabs, which the agents never close.
+func newBrowser() *mcp.Server {
+	type tab struct {
+		ID string `json:"tab_id"`
+	}
+	server := mcp.NewServer(&mcp.Implementation{Name: "browser", Version: "1"}, nil)
+	mcp.AddTool(server, &mcp.Tool{Name: "open_tab"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, tab, error) {
+		return nil, tab{crand.Text()}, nil
+	})
+	mcp.AddTool(server, &mcp.Tool{Name: "close_tab"}, func(context.Context, *mcp.CallToolRequest, tab) (*mcp.CallToolResult, any, error) {
+		return nil, nil, nil
+	})
+	return server
 }
 
 // restart takes a server down for a moment, again and again.

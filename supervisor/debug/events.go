@@ -116,6 +116,17 @@ func rowOf(e messages.Event) eventRow {
 		if e.Cause != "" {
 			row.Detail = "not closed on the server" + because(e.Cause)
 		}
+	case *messages.HandleMinted:
+		row.Name, row.Tone, row.Detail = "handle minted", good, e.Mint
+	case *messages.HandleReleased:
+		row.Name, row.Tone, row.Detail = "handle released", neutral, e.Mint
+		if e.Gone {
+			row.Detail += ", the server did not know it any more"
+		}
+	case *messages.HandleLost:
+		row.Name, row.Tone, row.Detail = "handle lost", bad, e.Mint+because(e.Cause)
+	case *messages.HandleLeft:
+		row.Name, row.Tone, row.Detail = "handle left", warning, e.Mint+because(e.Reason)
 	case *messages.OwnerTerminated:
 		row.Name, row.Tone = "owner terminated", neutral
 		row.Detail = fmt.Sprintf("%s; %d operations cancelled; scopes: %s", e.Owner, e.Cancelled, strings.Join(e.Scopes, ", "))

@@ -31,6 +31,9 @@ var pages = template.Must(template.New("").Funcs(template.FuncMap{"show": show, 
 // shownEvents is how many events the page of all sessions lists.
 const shownEvents = 50
 
+// maxReasons is how many reasons the page has for handles of one kind that are left.
+const maxReasons = 3
+
 // asset serves an embedded file.
 func asset(name, contentType string) http.HandlerFunc {
 	content, _ := assets.ReadFile("assets/" + name) // that it is there, a test checks
@@ -67,6 +70,7 @@ type index struct {
 	Share    string // of the slots that are in use, in percent
 	Members  []memberRow
 	Servers  []serverRow
+	Handles  bool // some server declares handles
 	Headers  []header
 	Sessions []sessionRow
 	Range    string // says which sessions these are
@@ -104,6 +108,14 @@ type serverRow struct {
 	Replies  []figure
 	Times    []histogram
 	Lists    []listRow
+	Handles  []handleRow
+}
+
+// handleRow is what is known of one kind of handles.
+type handleRow struct {
+	Mint   string
+	Counts []figure
+	Left   []figure // the most frequent reasons
 }
 
 // listRow is what the catalogue knows of one kind of list.
@@ -191,6 +203,7 @@ func (h *Handler) index(snap *messages.Snapshot, q query, live bool) *index {
 		inFlight += snap.Servers[i].Load.InFlight
 		v.Names = append(v.Names, snap.Servers[i].Name)
 		v.Servers = append(v.Servers, serverRowOf(&snap.Servers[i], now))
+		v.Handles = v.Handles || len(snap.Servers[i].Handles) > 0
 	}
 	for i := range snap.Members {
 		v.Members = append(v.Members, memberRowOf(&snap.Members[i]))
@@ -305,6 +318,36 @@ func serverRowOf(s *messages.ServerSnapshot, now time.Time) serverRow {
 		}
 		row.Lists = append(row.Lists, listRow{kind, count(lists.Items), count(lists.Scopes), size, lasting(lists.Oldest, now), lists.Stale > 0})
 	}
+	for i := range s.Handles {
+		row.Handles = append(row.Handles, handleRowOf(&s.Handles[i]))
+	}
+	return row
+}
+
+// handleRowOf returns a kind of handles as the page shows it. It has no handle, which may be a secret.
+func handleRowOf(h *messages.HandleSnapshot) handleRow {
+	row := handleRow{Mint: h.Mint, Counts: []figure{{Name: "held", Value: count(h.Held)}}}
+	if h.Max > 0 {
+		row.Counts[0].Of = "of " + count(h.Max)
+	}
+	for _, one := range []struct {
+		name string
+		n    int
+	}{{"minting", h.Minting}, {"unanswered", h.Unanswered}, {"releasing", h.Releasing}, {"waiting", h.Waiting}, {"left", h.LeftCount}} {
+		if one.n > 0 {
+			row.Counts = append(row.Counts, figure{Name: one.name, Value: count(one.n)})
+		}
+	}
+	reasons := map[string]int{}
+	for _, left := range h.Left {
+		reasons[left.Reason]++
+	}
+	for _, reason := range slices.SortedFunc(maps.Keys(reasons), func(a, b string) int {
+		return cmp.Or(cmp.Compare(reasons[b], reasons[a]), cmp.Compare(a, b))
+	}) {
+		row.Left = append(row.Left, figure{Name: reason, Value: count(reasons[reason])})
+	}
+	row.Left = row.Left[:min(len(row.Left), maxReasons)]
 	return row
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -65,6 +67,37 @@ func TestSizeOfAPageDoesNotGrowWithTheSessions(t *testing.T) {
 	}
 	require.InDelta(t, sizes[1000], sizes[10_000], 2000)
 	require.Less(t, sizes[10_000], 250_000)
+}
+
+func TestHandlesAreShownByKindWithTheReasonsOfThoseThatAreLeft(t *testing.T) {
+	h := New(nil, Config{})
+	defer h.Close()
+	key := messages.Key{Server: "web", Scope: "a"}
+	left := func(n int, reason string) (all []messages.Left) {
+		for range n {
+			all = append(all, messages.Left{Key: key, Handle: "open", Reason: reason})
+		}
+		return all
+	}
+	snap := &messages.Snapshot{Servers: []messages.ServerSnapshot{{Name: "files"}, {Name: "web"}}}
+	shown := func(name string, view any) string {
+		var page bytes.Buffer
+		require.NoError(t, pages.ExecuteTemplate(&page, name, view))
+		return strings.Join(strings.Fields(regexp.MustCompile(`<[^>]*>`).ReplaceAllString(page.String(), " ")), " ")
+	}
+	require.NotContains(t, shown("servers", h.index(snap, parseQuery(nil), false)), "Handles", "no server declares any")
+
+	snap.Servers[1].Handles = []messages.HandleSnapshot{
+		{
+			Mint: "open", Held: 3, Max: 16, Minting: 1, Unanswered: 2, Releasing: 4, Waiting: 1234, LeftCount: 9,
+			Left: slices.Concat(left(1, "its answer was lost"), left(4, "its id is not unique"), left(2, "a <b>"), left(2, "refused")),
+		},
+		{Mint: "connect"},
+	}
+	text := shown("servers", h.index(snap, parseQuery(nil), false))
+	require.Contains(t, text, " Handles ")
+	require.Contains(t, text, " open 3 held of 16 1 minting 2 unanswered 4 releasing 1,234 waiting 9 left 4 × its id is not unique 2 × a &lt;b&gt; 2 × refused connect 0 held")
+	require.NotContains(t, text, "its answer was lost", "only the most frequent reasons")
 }
 
 // BenchmarkPage measures the updates of one live page: what is done each second for it.
@@ -205,6 +238,11 @@ var allEvents = []struct {
 	{&messages.SessionEvicted{Reason: messages.EvictTenantQuota}, "session_evicted", "evicted: for the quota of the tenant"},
 	{&messages.SessionClosed{Lifetime: 50 * time.Hour}, "session_closed", "closed: was open for 2 d"},
 	{&messages.SessionClosed{Cause: "timeout"}, "session_closed", "closed: not closed on the server: timeout"},
+	{&messages.HandleMinted{Mint: "open"}, "handle_minted", "handle minted: open"},
+	{&messages.HandleReleased{Mint: "open"}, "handle_released", "handle released: open"},
+	{&messages.HandleReleased{Mint: "open", Gone: true}, "handle_released", "handle released: open, the server did not know it any more"},
+	{&messages.HandleLost{Mint: "open", Cause: "the connection broke"}, "handle_lost", "handle lost: open: the connection broke"},
+	{&messages.HandleLeft{Mint: "open", Reason: "its id is not unique"}, "handle_left", "handle left: open: its id is not unique"},
 	{&messages.OwnerTerminated{Owner: "nonhost/$1", Scopes: []string{"a", "b"}, Cancelled: 2}, "owner_terminated", "owner terminated: nonhost/$1; 2 operations cancelled; scopes: a, b"},
 }
 

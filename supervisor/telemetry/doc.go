@@ -66,6 +66,12 @@
 //	    mcpactor.server, mcpactor.reason
 //	mcpactor.slot.used, up-down counter, {slot}: sessions that are open, dial or drain
 //	mcpactor.slot.limit, up-down counter, {slot}: MaxSessions
+//	mcpactor.handle.count, up-down counter, {handle}: handles by state, of servers that declare them
+//	    mcpactor.server, mcpactor.state
+//	mcpactor.handle.waiting, up-down counter, {call}: calls that wait for their turn to mint a handle
+//	    mcpactor.server
+//	mcpactor.handle.events, counter, {event}: handles that were minted, released, lost or left
+//	    mcpactor.server, mcpactor.outcome
 //	mcpactor.server.up, gauge: 1 if the server has answered, 0 if it is down
 //	    mcpactor.server
 //	mcpactor.list.scopes, up-down counter, {scope}: scopes that have asked for lists of the catalogue
@@ -84,9 +90,11 @@
 //
 //	mcpactor.server: the name of a configured server, or _OTHER
 //	mcpactor.code: ok, tool_error, or the code of the failure
-//	mcpactor.state: a state, such as ready
+//	mcpactor.state: a state, such as ready; of a handle minting, held, releasing, left, or
+//	    unanswered if the answer of its mint was lost
 //	mcpactor.outcome: of a dial opened, resumed or failed; of a rebuild opened, which means
-//	    that the state is lost, or resumed
+//	    that the state is lost, or resumed; of a handle minted, released, gone if the server did
+//	    not know it any more, lost or left
 //	mcpactor.reason: of a fault expired, lost or gave_up; of an eviction cap, server-cap,
 //	    tenant-quota or idle
 //	error.type: a code, tool_error, or absent after success

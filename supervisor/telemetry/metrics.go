@@ -18,6 +18,7 @@ type metrics struct {
 
 	operations, sessions, calls, queues, dials metric.Float64Histogram
 	replays, faults, rebuilds, evictions       metric.Int64Counter
+	handles                                    metric.Int64Counter
 
 	mu  sync.RWMutex
 	set map[labels]metric.MeasurementOption // for reuse: making one takes longer than recording
@@ -55,6 +56,7 @@ func newMetrics(meter metric.Meter, toolNames bool) (*metrics, error) {
 	m.faults = counter(metricFaults, "{fault}", "MCP sessions that have expired, connections that broke, and sessions that were given up.")
 	m.rebuilds = counter(metricRebuilds, "{session}", "Sessions that have a connection again.")
 	m.evictions = counter(metricEvictions, "{session}", "Sessions that were evicted.")
+	m.handles = counter(metricHandleEvents, "{event}", "Handles that were minted, released, lost or left.")
 	return m, errors.Join(errs...)
 }
 
@@ -67,7 +69,7 @@ func (m *metrics) enabled() bool {
 			return true
 		}
 	}
-	for _, c := range []metric.Int64Counter{m.replays, m.faults, m.rebuilds, m.evictions} {
+	for _, c := range []metric.Int64Counter{m.replays, m.faults, m.rebuilds, m.evictions, m.handles} {
 		if c.Enabled(ctx) {
 			return true
 		}

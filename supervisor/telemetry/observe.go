@@ -40,6 +40,8 @@ func (m *metrics) observe(sup *supervisor.Supervisor) (stop func(), err error) {
 	waiting := upDown(metricWaiting, "{call}", "Calls that wait for a connection, or for other calls of their session.")
 	used := upDown(metricSlotsUsed, "{slot}", "Sessions that are open, dial or drain.")
 	limit := upDown(metricSlotsLimit, "{slot}", "How many sessions may be open: MaxSessions.")
+	handles := upDown(metricHandles, "{handle}", "Handles of the declared kinds by state.")
+	turns := upDown(metricHandleWaiting, "{call}", "Calls that wait for their turn to mint a handle.")
 	dropped := counter(metricEventsDropped, "{event}", "Events that were dropped, because their handlers were too slow.")
 	strays := counter(metricStrays, "{answer}", "Answers that were dropped, because they belong to other connections.")
 	bounded := counter(metricBounded, "{call}", "Calls that were not sent, because they were beyond the bounds of their server.")
@@ -79,6 +81,13 @@ func (m *metrics) observe(sup *supervisor.Supervisor) (stop func(), err error) {
 			o.ObserveInt64(inFlight, int64(srv.Load.InFlight), of)
 			o.ObserveInt64(waiting, int64(srv.Load.Waiting), of)
 			o.ObserveInt64(bounded, int64(srv.Load.Bounded), of)
+			if len(srv.Handles) > 0 {
+				counts, waiting := countHandles(srv.Handles)
+				o.ObserveInt64(turns, int64(waiting), of)
+				for state, n := range counts {
+					o.ObserveInt64(handles, int64(n), m.with(labels{server: srv.Name, state: state}))
+				}
+			}
 			for method, lists := range srv.Lists {
 				of := m.with(labels{server: srv.Name, method: method})
 				o.ObserveInt64(scopes, int64(lists.Scopes), of)
@@ -118,6 +127,20 @@ func (m *metrics) observe(sup *supervisor.Supervisor) (stop func(), err error) {
 	}, nil
 }
 
+// countHandles returns how many handles of all kinds there are by state, and how many calls wait for their turn.
+func countHandles(kinds []messages.HandleSnapshot) (counts map[string]int, waiting int) {
+	counts = map[string]int{}
+	for _, kind := range kinds {
+		counts["minting"] += kind.Minting
+		counts["held"] += kind.Held
+		counts["releasing"] += kind.Releasing
+		counts["unanswered"] += kind.Unanswered
+		counts["left"] += kind.LeftCount
+		waiting += kind.Waiting
+	}
+	return counts, waiting
+}
+
 // onEvent counts an event of a session.
 func (m *metrics) onEvent(event messages.Event) {
 	ctx := context.Background()
@@ -135,6 +158,18 @@ func (m *metrics) onEvent(event messages.Event) {
 		m.count(ctx, m.evictions, labels{server: e.Key.Server, reason: string(e.Reason)})
 	case *messages.SessionClosed:
 		m.sessionEnded(ctx, e.Key.Server, e.Lifetime, "")
+	case *messages.HandleMinted:
+		m.count(ctx, m.handles, labels{server: e.Key.Server, outcome: "minted"})
+	case *messages.HandleReleased:
+		outcome := "released"
+		if e.Gone {
+			outcome = "gone"
+		}
+		m.count(ctx, m.handles, labels{server: e.Key.Server, outcome: outcome})
+	case *messages.HandleLost:
+		m.count(ctx, m.handles, labels{server: e.Key.Server, outcome: "lost"})
+	case *messages.HandleLeft:
+		m.count(ctx, m.handles, labels{server: e.Key.Server, outcome: "left"})
 	}
 }
 

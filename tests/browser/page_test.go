@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -13,8 +14,10 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/supervisor/debug"
 	"github.com/mcpactor/mcpactor/tests/browser/internal/site"
@@ -287,7 +290,24 @@ func TestPageWorksWithoutScripts(t *testing.T) {
 }
 
 func TestPageIsAccessible(t *testing.T) {
-	s := start(t, supervisor.Config{Tenant: supervisor.ScopePrefix("/"), MaxSessions: 300, CallTimeout: 10 * time.Minute}, debug.Config{Actions: true})
+	type tab struct {
+		ID string `json:"tab_id"`
+	}
+	tabs := mcp.NewServer(&mcp.Implementation{Name: "tabs", Version: "1"}, nil)
+	mcp.AddTool(tabs, &mcp.Tool{Name: "open_tab"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, tab, error) {
+		return nil, tab{"1"}, nil
+	})
+	mcp.AddTool(tabs, &mcp.Tool{Name: "close_tab"}, func(context.Context, *mcp.CallToolRequest, tab) (*mcp.CallToolResult, any, error) {
+		return nil, nil, errors.New("it has unsaved changes")
+	})
+	s := start(t, supervisor.Config{
+		Tenant: supervisor.ScopePrefix("/"), MaxSessions: 300, CallTimeout: 10 * time.Minute,
+		Servers: []supervisor.Server{{Name: "tabs", InMemory: tabs, Handles: []mcpbridge.Handle{{Mint: "open_tab", Path: "tab_id", Release: "close_tab", Max: 4}}}},
+	}, debug.Config{Actions: true})
+	_, err := s.Supervisor.Client().CallTool(t.Context(), "tabs", "acme/gone", &mcp.CallToolParams{Name: "open_tab"})
+	require.NoError(t, err)
+	_, err = s.Supervisor.Client().ReleaseHandles(t.Context(), "acme/gone")
+	require.NoError(t, err)
 	require.NoError(t, s.Open(t.Context(), 60, func(i int) string { return fmt.Sprintf("acme/conversation-%03d", i) }))
 	s.Servers["one"].Expire(faults.Expiries()[0])
 	require.NoError(t, s.Open(t.Context(), 20, func(i int) string { return fmt.Sprintf("acme/conversation-%03d", i) }))
@@ -307,6 +327,8 @@ func TestPageIsAccessible(t *testing.T) {
 			t.Run(fmt.Sprint(scheme, width), func(t *testing.T) {
 				b := browse(t, s, "?sort=state", width, &emulation.MediaFeature{Name: "prefers-color-scheme", Value: scheme})
 				b.waitText("sessions", "waiting retry")
+				b.waitText("servers", "1 left")
+				b.waitText("servers", "1 × close_tab has returned an error")
 				for _, path := range []string{"?sort=state", "?page=2", "session?server=one&scope=acme/conversation-001", "session?server=two&scope=acme/new-1", "session?server=one&scope=none"} {
 					b.open(s.URL + path)
 					require.Empty(t, b.axe(), path)

@@ -20,6 +20,7 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/mcpactor/mcpactor/actors"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/supervisor"
 	"github.com/mcpactor/mcpactor/supervisor/telemetry"
@@ -27,7 +28,10 @@ import (
 )
 
 func TestMetricsSayWhatHasHappened(t *testing.T) {
-	cfg := supervisor.Config{MaxSessions: 2, Servers: []supervisor.Server{{Name: "s", Setup: []*mcp.CallToolParams{{Name: "login"}}}, {Name: "down", URL: "http://127.0.0.1:1"}}}
+	cfg := supervisor.Config{MaxSessions: 2, Servers: []supervisor.Server{
+		{Name: "s", Setup: []*mcp.CallToolParams{{Name: "login"}}, Handles: []mcpbridge.Handle{{Mint: "open", Path: "id", Release: "close"}}},
+		{Name: "down", URL: "http://127.0.0.1:1"},
+	}}
 	scenario(t, cfg, nil, func(t *testing.T, h *harness) {
 		h.script.Tool("login").Returns("in")
 		h.script.Tool("add").Does(func(context.Context, *faults.Run) (any, error) {
@@ -76,6 +80,23 @@ func TestMetricsSayWhatHasHappened(t *testing.T) {
 		of := map[string]any{"mcpactor.server": "s", "mcp.method.name": "tools/list"}
 		is(1, 0, "mcpactor.list.scopes", of)
 		is(3, 0, "mcpactor.list.age", of)
+
+		// Handles.
+		h.script.Tool("open").Returns(`{"id":"0123456789abcdef"}`)
+		h.script.Tool("close").Returns("closed")
+		_, err = h.call(t.Context(), "a", "open")
+		require.NoError(t, err)
+		synctest.Wait()
+		is(1, 0, "mcpactor.handle.count", map[string]any{"mcpactor.server": "s", "mcpactor.state": "held"})
+		is(0, 0, "mcpactor.handle.count", map[string]any{"mcpactor.server": "s", "mcpactor.state": "left"})
+		is(0, 0, "mcpactor.handle.waiting", map[string]any{"mcpactor.server": "s"})
+		is(1, 0, "mcpactor.handle.events", map[string]any{"mcpactor.server": "s", "mcpactor.outcome": "minted"})
+		_, err = h.Client().ReleaseHandles(t.Context(), "a")
+		require.NoError(t, err)
+		synctest.Wait()
+		is(0, 0, "mcpactor.handle.count", map[string]any{"mcpactor.server": "s", "mcpactor.state": "held"})
+		is(1, 0, "mcpactor.handle.events", map[string]any{"mcpactor.server": "s", "mcpactor.outcome": "released"})
+		require.Len(t, h.collect()["mcpactor.handle.waiting"], 1, "the other server declares none")
 
 		// Outcomes.
 		_, err = h.call(t.Context(), "a", "wrong")

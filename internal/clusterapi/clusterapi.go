@@ -160,6 +160,9 @@ func WrapDialer[Config any](cfg Config, wrap func(Dialer) Dialer) Config { retur
 // IsCallKey is [recordkey.IsCall].
 var IsCallKey = recordkey.IsCall
 
+// IsHandleKey is [recordkey.IsHandle].
+var IsHandleKey = recordkey.IsHandle
+
 // CallBook is [callbook.Book].
 type CallBook = callbook.Book
 

@@ -275,7 +275,7 @@ func (s *store) mayWrite(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Keys returns the keys that the member owns, and those of calls. It waits for the lease unless all of them are of calls.
+// Keys returns the keys that the member owns, and those of calls and handles. It waits for the lease unless all of them are of these.
 func (s *store) Keys(ctx context.Context) ([]messages.Key, error) {
 	t := s.lease.term()
 	keys, err := s.Store.Keys(ctx)
@@ -290,4 +290,6 @@ func (s *store) Keys(ctx context.Context) ([]messages.Key, error) {
 func (s *store) isOthers(key messages.Key) bool { return isOwned(key) && !s.owns(key) }
 
 // isOwned reports whether a member owns a key.
-func isOwned(key messages.Key) bool { return !clusterapi.IsCallKey(key) }
+func isOwned(key messages.Key) bool {
+	return !clusterapi.IsCallKey(key) && !clusterapi.IsHandleKey(key)
+}

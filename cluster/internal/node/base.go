@@ -102,7 +102,7 @@ func (b *base) closeTime() time.Duration { return b.timeouts.Close + controlTime
 // limitOf returns how long a command that is no operation, and its replies, take at most.
 func (b *base) limitOf(cmd messages.Command) time.Duration {
 	switch cmd.(type) {
-	case *messages.CloseSession, *messages.CloseScope, *messages.CloseServer, *messages.CloseMatching, *messages.CloseAll:
+	case *messages.CloseSession, *messages.CloseScope, *messages.CloseServer, *messages.CloseMatching, *messages.CloseAll, *messages.ReleaseHandles:
 		return b.closeTime()
 	case *messages.Restart:
 		return b.closeTime() + b.timeouts.Connect

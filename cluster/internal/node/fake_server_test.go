@@ -25,6 +25,8 @@ import (
 //	slow      runs for a second
 //	big       returns as many bytes as "size" says
 //	progress  reports progress three times, or as often as "times" says
+//	open      mints a handle
+//	close     releases the handle "id"
 //	elicit    asks the user a question that is longer by "size" bytes, and returns the answer
 type fakeServer struct {
 	mu       sync.Mutex
@@ -34,12 +36,13 @@ type fakeServer struct {
 	serial   int
 	dials    int
 	errs     []error
-	unstable bool     // a key may have two sessions
-	ordered  []string // the ids of the operations that must keep their order
+	handles  map[string]bool // that are open
+	unstable bool            // a key may have two sessions
+	ordered  []string        // the ids of the operations that must keep their order
 }
 
 func newFakeServer() *fakeServer {
-	return &fakeServer{sessions: map[string]*int{}, open: map[messages.Key]map[*fakeConn]bool{}, runs: map[string]int{}}
+	return &fakeServer{sessions: map[string]*int{}, open: map[messages.Key]map[*fakeConn]bool{}, runs: map[string]int{}, handles: map[string]bool{}}
 }
 
 func (f *fakeServer) set(change func()) {
@@ -174,6 +177,20 @@ func (c *fakeConn) call(ctx context.Context, op *messages.CallTool, state *int) 
 	case "count":
 		c.server.set(func() { *state++; text = fmt.Sprint(*state) })
 		return textResult(text), nil
+	case "open":
+		c.server.set(func() {
+			c.server.serial++
+			text = fmt.Sprintf("handle-%016d", c.server.serial)
+			c.server.handles[text] = true
+		})
+		return textResult(text), nil
+	case "close":
+		handle, _ := op.Params.Arguments.(map[string]any)["id"].(string)
+		known := false
+		c.server.set(func() { known = c.server.handles[handle]; delete(c.server.handles, handle) })
+		result := textResult("closed")
+		result.Result.IsError = !known
+		return result, nil
 	case "big":
 		size, _ := op.Params.Arguments.(map[string]any)["size"].(float64)
 		return textResult(strings.Repeat("x", int(size))), nil

@@ -16,6 +16,7 @@ import (
 	"github.com/mcpactor/mcpactor/cluster/internal/link"
 	"github.com/mcpactor/mcpactor/cluster/internal/view"
 	"github.com/mcpactor/mcpactor/internal/clusterapi"
+	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
 	"github.com/mcpactor/mcpactor/supervisor"
@@ -337,6 +338,84 @@ func TestCommandsToAllMembers(t *testing.T) {
 	})
 }
 
+func TestHandlesAreReleasedAndListedOnAllMembers(t *testing.T) {
+	prepare := func(w *world) {
+		w.cfg.Servers = slices.Clone(w.cfg.Servers)
+		w.cfg.Servers[0].Handles = []mcpbridge.Handle{{Mint: "open", Pattern: "(handle-.*)", Release: "close", Argument: "id", Max: 3}}
+	}
+	inWorld(t, 3, prepare, func(w *world) {
+		a, b, c := w.members[0], w.members[1], w.members[2]
+		open := func() (n int) {
+			w.server.set(func() { n = len(w.server.handles) })
+			return n
+		}
+		const scope = "scope"
+		first, second := a.send(call(scope, "open")).text(), c.send(call(scope, "open")).text()
+		var others []string
+		for _, m := range w.members {
+			others = append(others, w.scopeOf(m, 0))
+			a.send(call(others[len(others)-1], "open")).ok()
+		}
+		require.Equal(t, 5, open())
+
+		list := b.send(&messages.ListHandles{ID: "l", Scope: scope}).reply().(*messages.HandleList)
+		require.Equal(t, []string{first, second}, []string{list.Handles[0].Handle, list.Handles[1].Handle})
+		require.Len(t, list.Handles, 2)
+		require.Equal(t, "l", list.ID)
+		snap := a.send(&messages.Inspect{}).reply().(*messages.Snapshot)
+		require.Equal(t, []messages.HandleSnapshot{{Mint: "open", Held: 5, Max: 9}}, snap.Servers[slices.IndexFunc(snap.Servers, func(s messages.ServerSnapshot) bool { return s.Name == "s" })].Handles, "the line is per member")
+
+		require.Equal(t, &messages.HandlesReleased{ID: "r", Released: 2}, b.send(&messages.ReleaseHandles{ID: "r", Scope: scope}).reply())
+		require.Equal(t, 3, open())
+		require.Equal(t, &messages.HandleList{Handles: []messages.HeldHandle{}}, b.send(&messages.ListHandles{Scope: scope}).reply())
+		require.Equal(t, 1, a.send(&messages.CloseScope{Scope: others[2]}).reply().(*messages.Closed).Sessions)
+		require.Equal(t, 2, open(), "what ends a scope releases its handles on any member")
+
+		w.server.set(func() { clear(w.server.handles) }) // the server has closed them
+		closed := a.send(&messages.CloseScope{Scope: others[1]}).reply().(*messages.Closed)
+		require.Len(t, closed.Left, 1)
+		require.Equal(t, "open", closed.Left[0].Handle)
+
+		w.setCut(c, true)
+		listing, releasing := a.send(&messages.ListHandles{Scope: others[0]}), a.send(&messages.ReleaseHandles{Scope: scope})
+		list = listing.reply().(*messages.HandleList)
+		require.Len(t, list.Handles, 1)
+		require.Equal(t, []string{"c"}, list.Unanswered)
+		require.Equal(t, []string{"c"}, releasing.reply().(*messages.HandlesReleased).Unanswered)
+	})
+}
+
+// With a shared store, the next member of a key releases its handles.
+func TestHandlesMoveWithTheirKey(t *testing.T) {
+	for name, move := range map[string]func(w *world, m *member){
+		"the member leaves":    func(_ *world, m *member) { m.leave() },
+		"the member is killed": func(w *world, m *member) { w.kill(m) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			prepare := func(w *world) {
+				w.cfg.Store, w.cfg.LeaveOpen = new(resume.Memory), true
+				w.cfg.Servers = slices.Clone(w.cfg.Servers)
+				w.cfg.Servers[0].Handles = []mcpbridge.Handle{{Mint: "open", Pattern: "(handle-.*)", Release: "close", Argument: "id"}}
+			}
+			inWorld(t, 2, prepare, func(w *world) {
+				a, b := w.members[0], w.members[1]
+				scope := w.scopeOf(b, 0)
+				handle := a.send(call(scope, "open")).text()
+				move(w, b)
+				w.awaitStable()
+				require.Equal(t, a, w.ownerOf(scope))
+				a.send(call(scope, "count")).ok()
+				time.Sleep(20 * time.Second) // until the member has looked for the handles of its keys
+				list := a.send(&messages.ListHandles{Scope: scope}).reply().(*messages.HandleList)
+				require.Len(t, list.Handles, 1)
+				require.Equal(t, handle, list.Handles[0].Handle)
+				require.Empty(t, a.send(&messages.CloseScope{Scope: scope}).reply().(*messages.Closed).Left)
+				w.server.set(func() { require.Empty(t, w.server.handles) })
+			})
+		})
+	}
+}
+
 func TestSnapshotOfOneMemberIsThatOfItsSupervisor(t *testing.T) {
 	inWorld(t, 1, nil, func(w *world) {
 		a := w.members[0]
@@ -403,6 +482,7 @@ func TestMisuseGetsTheReplyOfASupervisor(t *testing.T) {
 			(*messages.CallTool)(nil), (*messages.CloseSession)(nil), (*messages.Restart)(nil), (*messages.Pin)(nil), (*messages.Check)(nil),
 			(*messages.Bind)(nil), (*messages.CancelScope)(nil), (*messages.CloseScope)(nil), (*messages.CloseServer)(nil),
 			(*messages.CloseMatching)(nil), (*messages.CloseAll)(nil), (*messages.Inspect)(nil), (*messages.Forget)(nil),
+			(*messages.ReleaseHandles)(nil), (*messages.ListHandles)(nil),
 			embeds{},
 			&embeds{}, "text",
 		} {

@@ -141,7 +141,8 @@ func (n *node) onCommand(c actor.Context, cmd messages.Command, values *clustera
 		n.onBind(c, cmd)
 	case *messages.CancelScope:
 		n.onCancelScope(c, cmd)
-	case *messages.CloseScope, *messages.CloseServer, *messages.CloseMatching, *messages.CloseAll, *messages.Inspect, *messages.Forget:
+	case *messages.CloseScope, *messages.CloseServer, *messages.CloseMatching, *messages.CloseAll, *messages.Inspect, *messages.Forget,
+		*messages.ReleaseHandles, *messages.ListHandles:
 		n.gather(c, cmd)
 	default:
 		c.Forward(n.cfg.Supervisor) // which rejects it

@@ -57,10 +57,11 @@ func (r *Replies) Miss(member string) { r.unanswered = append(r.unanswered, memb
 // Merge returns one reply for those of all members. failure makes that of this member. Members that do not have the server do not count if
 // others have it: they may differ while their configurations are reloaded.
 func (r *Replies) Merge(failure func(messages.Code, string) *messages.Failure) messages.Reply {
-	slices.Sort(r.unanswered)
 	if others := slices.DeleteFunc(slices.Clone(r.parts), lacksServer); len(others) > 0 {
 		r.parts = others
 	}
+	r.missEarlierVersions()
+	slices.Sort(r.unanswered)
 	slices.SortFunc(r.parts, func(a, b part) int { return cmp.Compare(a.member, b.member) })
 	for _, p := range r.parts {
 		if f, failed := p.reply.(*messages.Failure); failed {
@@ -72,6 +73,10 @@ func (r *Replies) Merge(failure func(messages.Code, string) *messages.Failure) m
 		return r.snapshot(cmd)
 	case *messages.CloseScope, *messages.CloseServer, *messages.CloseMatching, *messages.CloseAll:
 		return r.closed()
+	case *messages.ReleaseHandles:
+		return r.handlesReleased()
+	case *messages.ListHandles:
+		return r.handles()
 	}
 	if len(r.unanswered) > 0 {
 		return failure(messages.CodeUnavailable, "not confirmed by "+strings.Join(r.unanswered, ", "))
@@ -85,6 +90,30 @@ func lacksServer(p part) bool {
 	return failed && f.Code == messages.CodeUnknownServer
 }
 
+// missEarlierVersions counts members as unanswered that have refused a command about handles as invalid, if others have not: their version does
+// not know it.
+func (r *Replies) missEarlierVersions() {
+	switch r.cmd.(type) {
+	case *messages.ReleaseHandles, *messages.ListHandles:
+	default:
+		return
+	}
+	refused := func(p part) bool {
+		f, failed := p.reply.(*messages.Failure)
+		return failed && f.Code == messages.CodeInvalid
+	}
+	others := slices.DeleteFunc(slices.Clone(r.parts), refused)
+	if len(others) == 0 {
+		return
+	}
+	for _, p := range r.parts {
+		if refused(p) {
+			r.unanswered = append(r.unanswered, p.member)
+		}
+	}
+	r.parts = others
+}
+
 // closed merges the replies to a close command.
 func (r *Replies) closed() *messages.Closed {
 	all := &messages.Closed{ID: r.cmd.RequestID(), Unanswered: r.unanswered}
@@ -96,6 +125,30 @@ func (r *Replies) closed() *messages.Closed {
 		all.Sessions += one.Sessions
 		all.Left = append(all.Left, one.Left...)
 	}
+	return all
+}
+
+// handlesReleased merges the replies to [messages.ReleaseHandles].
+func (r *Replies) handlesReleased() *messages.HandlesReleased {
+	all := &messages.HandlesReleased{ID: r.cmd.RequestID(), Unanswered: r.unanswered}
+	for _, p := range r.parts {
+		if one, ok := p.reply.(*messages.HandlesReleased); ok {
+			all.Released += one.Released
+			all.Left = append(all.Left, one.Left...)
+		}
+	}
+	return all
+}
+
+// handles merges the replies to [messages.ListHandles].
+func (r *Replies) handles() *messages.HandleList {
+	all := &messages.HandleList{ID: r.cmd.RequestID(), Handles: []messages.HeldHandle{}, Unanswered: r.unanswered}
+	for _, p := range r.parts {
+		if one, ok := p.reply.(*messages.HandleList); ok {
+			all.Handles = append(all.Handles, one.Handles...)
+		}
+	}
+	slices.SortStableFunc(all.Handles, func(a, b messages.HeldHandle) int { return cmp.Or(a.Minted.Compare(b.Minted), a.Key.Compare(b.Key)) })
 	return all
 }
 
@@ -194,7 +247,28 @@ func mergeServer(servers map[string]*messages.ServerSnapshot, one *messages.Serv
 		sum.Items, sum.Bytes = max(sum.Items, lists.Items), max(sum.Bytes, lists.Bytes)
 		all.Lists[method] = sum
 	}
+	for i := range one.Handles {
+		mergeHandles(all, &one.Handles[i])
+	}
 	add(&all.Load, &one.Load)
+}
+
+// maxLeft is how many handles that are left a snapshot lists for one kind.
+const maxLeft = 100
+
+// mergeHandles adds what a member says of a kind of handles. Each member has a line and a bound of its own.
+func mergeHandles(all *messages.ServerSnapshot, one *messages.HandleSnapshot) {
+	at := slices.IndexFunc(all.Handles, func(h messages.HandleSnapshot) bool { return h.Mint == one.Mint })
+	if at < 0 {
+		at = len(all.Handles)
+		all.Handles = append(all.Handles, messages.HandleSnapshot{Mint: one.Mint})
+	}
+	sum, numbers := &all.Handles[at], *one
+	left := slices.Concat(sum.Left, one.Left)
+	slices.SortStableFunc(left, func(a, b messages.Left) int { return a.Key.Compare(b.Key) })
+	sum.Left, numbers.Left = nil, nil
+	add(sum, &numbers)
+	sum.Left = left[:min(len(left), maxLeft)]
 }
 
 // add adds the integers of a struct, and of the structs, arrays and slices in it, to those of another one

@@ -1,7 +1,9 @@
 package replies
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -73,4 +75,74 @@ func TestSnapshotAddsWhatTheMembersHave(t *testing.T) {
 	require.Len(t, all.Sessions, 1)
 	require.Equal(t, []bool{true, true, false}, []bool{all.Members[0].Answered, all.Members[1].Answered, all.Members[2].Answered})
 	require.Equal(t, 2, all.Members[1].Open)
+}
+
+func TestHandlesOfAllMembersAreReleasedAndListed(t *testing.T) {
+	release := &messages.ReleaseHandles{ID: "1", Scope: "x"}
+	left := func(scope string) []messages.Left {
+		return []messages.Left{{Key: messages.Key{Server: "s", Scope: scope}, Handle: "open", Reason: "refused"}}
+	}
+	r := New(release, nil)
+	r.Take("b", &messages.HandlesReleased{Released: 2, Left: left("b")})
+	r.Take("a", &messages.HandlesReleased{Released: 3, Left: left("a")})
+	r.Miss("d")
+	r.Take("c", messages.NewFailure(release, messages.CodeBusy, ""))
+	require.Equal(t, &messages.HandlesReleased{ID: "1", Released: 5, Left: append(left("a"), left("b")...), Unanswered: []string{"c", "d"}}, r.Merge(failure(release)))
+
+	list := &messages.ListHandles{ID: "2", Scope: "x"}
+	minted := time.Now()
+	first, second, third := messages.HeldHandle{Minted: minted}, messages.HeldHandle{Minted: minted.Add(1)}, messages.HeldHandle{Minted: minted.Add(2)}
+	r = New(list, nil)
+	r.Take("a", &messages.HandleList{Handles: []messages.HeldHandle{first, third}})
+	r.Take("b", &messages.HandleList{Handles: []messages.HeldHandle{second}})
+	require.Equal(t, &messages.HandleList{ID: "2", Handles: []messages.HeldHandle{first, second, third}}, r.Merge(failure(list)), "by the time of their mints")
+	r = New(list, nil)
+	r.Take("a", &messages.HandleList{})
+	require.Equal(t, &messages.HandleList{ID: "2", Handles: []messages.HeldHandle{}}, r.Merge(failure(list)))
+}
+
+// A member refuses a command that its version does not know as invalid.
+func TestMembersThatDoNotKnowACommandAboutHandlesAreUnanswered(t *testing.T) {
+	for _, one := range []struct {
+		cmd         messages.Command
+		known, want messages.Reply
+	}{
+		{&messages.ReleaseHandles{}, &messages.HandlesReleased{Released: 1}, &messages.HandlesReleased{Released: 1, Unanswered: []string{"b", "c"}}},
+		{&messages.ListHandles{}, &messages.HandleList{}, &messages.HandleList{Handles: []messages.HeldHandle{}, Unanswered: []string{"b", "c"}}},
+	} {
+		unknown := messages.NewFailure(one.cmd, messages.CodeInvalid, "the member b does not understand the command")
+		r := New(one.cmd, nil)
+		r.Miss("c")
+		r.Take("b", unknown)
+		r.Take("a", one.known)
+		require.Equal(t, one.want, r.Merge(failure(one.cmd)))
+
+		r = New(one.cmd, nil)
+		r.Take("b", unknown)
+		require.Equal(t, unknown, r.Merge(failure(one.cmd)), "what all refuse is invalid")
+	}
+}
+
+func TestSnapshotAddsTheHandlesOfTheMembers(t *testing.T) {
+	cmd := &messages.Inspect{}
+	left := func(n int, scope string) (all []messages.Left) {
+		for i := range n {
+			all = append(all, messages.Left{Key: messages.Key{Server: "s", Scope: fmt.Sprintf("%s%02d", scope, i)}, Handle: "open", Reason: "refused"})
+		}
+		return all
+	}
+	of := func(kinds ...messages.HandleSnapshot) *messages.Snapshot {
+		return &messages.Snapshot{Servers: []messages.ServerSnapshot{{Name: "s", Handles: kinds}}}
+	}
+	first := of(messages.HandleSnapshot{Mint: "open", Held: 1, Minting: 2, Waiting: 3, Max: 4, Left: left(60, "b"), LeftCount: 60})
+	r := New(cmd, nil)
+	r.Take("a", first)
+	r.Take("b", of(messages.HandleSnapshot{Mint: "connect", Held: 7}, messages.HandleSnapshot{Mint: "open", Held: 10, Releasing: 5, Unanswered: 6, Left: left(60, "a"), LeftCount: 60}))
+	servers := r.Merge(failure(cmd)).(*messages.Snapshot).Servers
+	require.Len(t, servers, 1)
+	require.Equal(t, []messages.HandleSnapshot{
+		{Mint: "open", Held: 11, Releasing: 5, Minting: 2, Unanswered: 6, Waiting: 3, Max: 4, Left: append(left(60, "a"), left(40, "b")...), LeftCount: 120},
+		{Mint: "connect", Held: 7},
+	}, servers[0].Handles)
+	require.Len(t, first.Servers[0].Handles[0].Left, 60, "the snapshot of a member is not changed")
 }

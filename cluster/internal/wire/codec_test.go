@@ -107,8 +107,9 @@ func TestEveryMessageHasAName(t *testing.T) {
 // Members of different versions know each other's names: none may change.
 func TestNamesOnTheWireAreStable(t *testing.T) {
 	require.Subset(t, names(), strings.Fields(`ack bind bound call-replayed call-tool cancel cancel-scope close-all close-matching close-scope close-server
-		close-session closed complete completion custom custom-notification custom-result done elicit elicited failure forget get-prompt inspect
-		list-prompts list-resource-templates list-resources list-roots list-tools open owner-terminated pin ping pinned progress prompt
+		close-session closed complete completion custom custom-notification custom-result done elicit elicited failure forget get-prompt handle-left
+		handle-list handle-lost handle-minted handle-released handles-released inspect list-handles
+		list-prompts list-resource-templates list-resources list-roots list-tools open owner-terminated pin ping pinned progress prompt release-handles
 		prompt-list prompts-changed read-resource refusal resource-contents resource-list resource-template-list resource-updated
 		resources-changed restart roots sample sampled server-log session-closed session-evicted session-expired session-gave-up session-info
 		session-lost session-opened session-restarted session-restarting set-log-level set-roots snapshot subscribe tool-list

@@ -29,10 +29,13 @@ func init() {
 	named(formed,
 		&messages.Cancel{}, &messages.CancelScope{}, &messages.CloseSession{}, &messages.CloseScope{}, &messages.CloseServer{}, &messages.CloseMatching{},
 		&messages.CloseAll{}, &messages.Restart{}, &messages.Forget{}, &messages.Pin{}, &messages.Check{}, &messages.Inspect{}, &messages.Bind{},
+		&messages.ReleaseHandles{}, &messages.ListHandles{},
 		&messages.Elicit{}, &messages.Sample{}, &messages.ListRoots{}, &messages.Withdrawn{},
 	)
 	named(plain,
 		&messages.Failure{}, &messages.Closed{}, &messages.Bound{}, &messages.Pinned{}, &messages.Status{}, &messages.Done{},
+		&messages.HandlesReleased{}, &messages.HandleList{},
+		&messages.HandleMinted{}, &messages.HandleReleased{}, &messages.HandleLost{}, &messages.HandleLeft{},
 		&messages.SessionOpened{}, &messages.SessionExpired{}, &messages.SessionLost{}, &messages.SessionRestarting{}, &messages.SessionRestarted{},
 		&messages.SessionGaveUp{}, &messages.SessionEvicted{}, &messages.SessionClosed{}, &messages.CallReplayed{}, &messages.TaskChanged{},
 		&messages.CatalogueChanged{}, &messages.OwnerTerminated{}, &messages.ToolsChanged{}, &messages.PromptsChanged{}, &messages.ResourcesChanged{},

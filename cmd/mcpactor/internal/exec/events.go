@@ -30,6 +30,8 @@ type eventLine struct {
 	Cause       string          `json:"cause,omitempty"`
 	RetryAt     time.Time       `json:"retryAt,omitzero"`
 	Reason      string          `json:"reason,omitempty"`
+	Mint        string          `json:"mint,omitempty"`
+	Gone        bool            `json:"gone,omitempty"`
 	URI         string          `json:"uri,omitempty"`
 	Level       string          `json:"level,omitempty"`
 	Logger      string          `json:"logger,omitempty"`

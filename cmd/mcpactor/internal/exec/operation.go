@@ -37,7 +37,7 @@ func init() {
 		}
 	}
 	ops = append(ops, "tools",
-		"close_session", "close_scope", "close_server", "close_matching", "close_all", "restart", "forget", "inspect", "cancel")
+		"close_session", "close_scope", "close_server", "close_matching", "close_all", "release_handles", "list_handles", "restart", "forget", "inspect", "cancel")
 }
 
 // parameter is a field of an operation that a request has under its name in JSON.

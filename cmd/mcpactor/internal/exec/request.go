@@ -124,6 +124,10 @@ func parseRequest(line []byte) (*request, error) {
 	case "close_scope":
 		r.cmd = &messages.CloseScope{Scope: scope}
 		r.spans = &keySet{scope: r.key.Scope}
+	case "release_handles":
+		r.cmd, r.spans = &messages.ReleaseHandles{Scope: scope}, &keySet{scope: r.key.Scope}
+	case "list_handles":
+		r.cmd, r.spans = &messages.ListHandles{Scope: scope}, &keySet{scope: r.key.Scope}
 	case "close_server":
 		r.cmd = &messages.CloseServer{Server: server}
 		r.spans = &keySet{server: server}

@@ -51,6 +51,8 @@ func TestRequestsBecomeCommands(t *testing.T) {
 		`{"id":1,"op":"close_session","server":"s"}`:               &messages.CloseSession{Key: messages.Key{Server: "s", Scope: "default"}},
 		`{"id":1,"op":"close_matching","scopes":"a/*"}`:            &messages.CloseMatching{Scopes: "a/*"},
 		`{"id":1,"op":"close_matching","server":"s","scopes":"*"}`: &messages.CloseMatching{Server: "s", Scopes: "*"},
+		`{"id":1,"op":"release_handles","scope":"a"}`:              &messages.ReleaseHandles{Scope: "a"},
+		`{"id":1,"op":"list_handles","scope":"a"}`:                 &messages.ListHandles{Scope: "a"},
 		`{"id":1,"op":"restart","server":"s","scope":"a"}`:         &messages.Restart{Key: messages.Key{Server: "s", Scope: "a"}},
 		`{"id":1,"op":"forget","server":"s"}`:                      &messages.Forget{Server: "s"},
 	} {
@@ -58,6 +60,23 @@ func TestRequestsBecomeCommands(t *testing.T) {
 		require.NoError(t, err, line)
 		require.Equal(t, want, r.cmd, line)
 		require.Equal(t, "1", string(r.id))
+	}
+}
+
+func TestResponsesSayWhatBecameOfHandles(t *testing.T) {
+	left := []messages.Left{{Key: messages.Key{Server: "s", Scope: "a"}, Handle: "open", Reason: "refused"}}
+	for want, reply := range map[string]messages.Reply{
+		`{"sessions":1,"left":[{"key":{"server":"s","scope":"a"},"handle":"open","reason":"refused"}]}`: &messages.Closed{Sessions: 1, Left: left},
+		`{"released":2,"left":[{"key":{"server":"s","scope":"a"},"handle":"open","reason":"refused"}]}`: &messages.HandlesReleased{Released: 2, Left: left},
+		`{"released":0,"left":[]}`: &messages.HandlesReleased{},
+		`{"handles":[{"key":{"server":"s","scope":"a"},"mint":"open","release":"close","argument":"id","handle":"h","minted":"0001-01-01T00:00:00Z","used":"0001-01-01T00:00:00Z"}]}`: &messages.HandleList{
+			Handles: []messages.HeldHandle{{Key: left[0].Key, Mint: "open", Release: "close", Argument: "id", Handle: "h"}},
+		},
+		`{"handles":[]}`: &messages.HandleList{},
+	} {
+		text, err := json.Marshal(responseTo(nil, reply, nil).Result)
+		require.NoError(t, err)
+		require.JSONEq(t, want, string(text))
 	}
 }
 

@@ -64,6 +64,10 @@ func responseTo(id json.RawMessage, reply messages.Reply, err error) *response {
 		r.Odd, r.Incomplete = receipt.Odd, receipt.Incomplete
 	case *messages.Closed:
 		r.Result = map[string]any{"sessions": reply.Sessions, "left": append([]messages.Left{}, reply.Left...)}
+	case *messages.HandlesReleased:
+		r.Result = map[string]any{"released": reply.Released, "left": append([]messages.Left{}, reply.Left...)}
+	case *messages.HandleList:
+		r.Result = map[string]any{"handles": append([]messages.HeldHandle{}, reply.Handles...)}
 	case *messages.Snapshot:
 		r.Result = reply
 	default:

@@ -40,8 +40,14 @@ func (c *client) run(r *mcpserver.Request, s *served, extra map[string]json.RawM
 		s.applyLevel(r.Context, h, level)
 	case <-ctx.Done():
 	}
-	reply, err := c.g.do.Do(ctx, command(h))
-	if err != nil && s.isStarting(ctx, err) {
+	op := command(h)
+	isMint := mints(s.of.Handles, op)
+	if isMint {
+		op.Head().WaitUntil = began.Add(startPatience)
+		sent() // or else a request that releases a handle could wait for this one, and this one for the handle
+	}
+	reply, err := c.g.do.Do(ctx, op)
+	if err != nil && !isMint && s.isStarting(ctx, err) {
 		h.WaitUntil = began.Add(startPatience)
 		reply, err = c.g.do.Do(ctx, command(h))
 	}

@@ -283,24 +283,24 @@ func (c *client) Left(forGood bool) {
 	if lingers {
 		g.leaving.Go(func() { // before Close waits, because of the mutex
 			c.linger()
-			c.close()
+			c.close(false)
 		})
 	}
 	g.mu.Unlock()
 	if !lingers {
-		c.close()
+		c.close(c.isStateless && !forGood)
 	}
 }
 
-// close ends what a client has.
-func (c *client) close() {
+// close ends what a client has. One that is away may come back for its handles.
+func (c *client) close(away bool) {
 	if c.unwatch != nil {
 		c.unwatch()
 	}
 	c.following.Lock() // no server is added afterwards
 	stopFetching(c.servers())
 	c.following.Unlock()
-	c.of.part(c)
+	c.of.part(c, away)
 	c.g.log.Info().Str("scope", c.scope).Msg("client gone")
 }
 

@@ -48,7 +48,8 @@ type Pins interface {
 // Config is the configuration of a gateway. The zero value is for clients in this process. It is read-only once given to [New].
 type Config struct {
 	// Servers are what clients of other programs get until [Gateway.Reload]: the names of servers, with filters for their tools. If an
-	// entry has a scope, all clients share the session of that scope.
+	// entry has a scope, all clients share the session of that scope, where each is named as the holder of its handles, see
+	// [messages.HolderAttribute].
 	Servers []toolset.Filter
 	// Filters returns further filters for the tools of a server that a client of another program gets. A tool has to pass Allow, Deny and
 	// ReadOnly of all of them, beside those in Servers. client is the name that the client gives itself: anybody can give it. Filters is called when a client

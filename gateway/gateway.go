@@ -154,7 +154,7 @@ func (g *Gateway) Close() {
 			}
 			c.release(false) // it may return
 			if g.cfg.Clients == nil {
-				c.close()
+				c.close(false)
 			}
 		})
 	}

@@ -128,6 +128,7 @@ type setup struct {
 	Find            int
 	FindCalls       bool
 	Pins            Pins
+	Record          *recorder // or nil
 }
 
 func worldOf(t *testing.T, with setup) *world {
@@ -149,7 +150,11 @@ func worldOf(t *testing.T, with setup) *world {
 	cfg.CloseTimeout = cmp.Or(cfg.CloseTimeout, closePatience)
 	sup, err := supervisor.Start(actor.NewActorSystem(supervisor.WithSystemLogger(zerolog.Nop())), cfg)
 	require.NoError(t, err)
-	g, err := New(sup, Config{
+	var backend Backend = sup
+	if with.Record != nil {
+		backend = with.Record.before(sup)
+	}
+	g, err := New(backend, Config{
 		Servers: with.Tools, Filters: with.Filters, LeftOut: with.LeftOut, Prefixed: with.Prefixed, Quiet: with.Quiet, Wait: with.Wait, Lingers: with.Lingers, Lists: with.Lists,
 		Sessions: with.Sessions, Clients: with.Clients, Key: with.Key, Logger: cfg.Logger,
 		Stability: with.Stability, Find: with.Find, FindCalls: with.FindCalls, Pins: with.Pins,

@@ -11,6 +11,9 @@ import (
 // linger continues the first starts of servers after the client has left, so that the next client finds their lists. It
 // closes all other sessions of the client.
 func (c *client) linger() {
+	if !c.of.hasOthers() {
+		c.of.releaseHandles(c.servers())
+	}
 	var all sync.WaitGroup
 	for _, s := range c.servers() {
 		all.Go(func() {

@@ -13,8 +13,8 @@ type Scope struct {
 	// and capabilities. Connect before any other call in the scope: a session that is open keeps what it was told, and a client that it
 	// would not ask is refused.
 	Name string
-	// Ends is true if the scope ends with its last client: its sessions are closed, and calls of others in it are ended. With false
-	// the sessions stay open. Defaults to false, and for a new name to true.
+	// Ends is true if the scope ends with its last client: its sessions are closed, what it holds in those of other scopes is released, and
+	// calls of others in it are ended. With false the sessions stay open. Defaults to false, and for a new name to true.
 	Ends bool
 	// Owner is the actor that the scope belongs to: the scope and its clients end with it. The gateway binds the scope, see
 	// [messages.Bind], in place of a binding of yours: an owner that it has is to be named here. Defaults to nil.

@@ -60,7 +60,7 @@ func prepare(srv *mcpbridge.Server) {
 			one.InitializeVersion = said.ProtocolVersion
 		}
 		one.PerKey, one.ListClass = nil, nil
-		one.CustomMethods, one.CustomNotifications, one.Limits = nil, nil, mcpbridge.Limits{} // as in srv
+		one.CustomMethods, one.CustomNotifications, one.Limits, one.Handles = nil, nil, mcpbridge.Limits{}, nil // as in srv
 		return one, nil
 	}
 }

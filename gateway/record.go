@@ -209,7 +209,7 @@ func (g *Gateway) sweep(ctx context.Context) error {
 		known[tools.Scope] = true
 	}
 	for _, key := range keys {
-		if known[key.Scope] || recordkey.IsList(key) || recordkey.IsCall(key) {
+		if known[key.Scope] || !recordkey.IsOfSession(key) {
 			continue
 		}
 		if _, err := g.do.Do(ctx, &messages.CloseSession{Key: key, Now: true}); err != nil {

@@ -40,6 +40,7 @@ type scope struct {
 	// The mutex of the gateway guards these.
 	clients []*client
 	ends    bool          // with its last client
+	over    bool          // it has ended with another
 	ended   chan struct{} // closed when the scope has ended after its last client; nil while it has clients
 }
 
@@ -112,7 +113,7 @@ func (g *Gateway) join(c *client, capabilities *mcp.ClientCapabilities) error {
 		g.mu.Unlock()
 		err := s.bound()
 		if err != nil {
-			s.part(c)
+			s.part(c, false)
 		}
 		return err
 	}
@@ -152,8 +153,8 @@ func (g *Gateway) countShared(servers []*served, n int) {
 	}
 }
 
-// part removes a client. With the last one goes what the scope has bound.
-func (s *scope) part(c *client) {
+// part removes a client. With the last one goes what the scope has bound, and unless that is away, what it holds.
+func (s *scope) part(c *client, away bool) {
 	g := s.g
 	g.mu.Lock()
 	before := len(s.clients)
@@ -161,7 +162,7 @@ func (s *scope) part(c *client) {
 	if len(s.clients) < before {
 		g.countShared(c.servers(), -1)
 	}
-	isLast := before > 0 && len(s.clients) == 0
+	isLast, isOver := before > 0 && len(s.clients) == 0, s.ends || s.over
 	if isLast {
 		s.ended = make(chan struct{})
 	}
@@ -170,7 +171,10 @@ func (s *scope) part(c *client) {
 		return
 	}
 	if s.binds.Load() {
-		s.end()
+		s.end(away)
+		if isOver && !away {
+			s.releaseHandles(c.servers())
+		}
 	}
 	g.system.Root.Stop(s.owner)
 	g.mu.Lock()
@@ -180,11 +184,29 @@ func (s *scope) part(c *client) {
 }
 
 // end ends the scope after its last client, if it is to, or else its binding.
-func (s *scope) end() {
-	var end messages.Command = &messages.Bind{Scope: s.name, Owner: s.another}
+func (s *scope) end(away bool) {
 	if s.ends {
-		end = &messages.CloseScope{Scope: s.name, Now: true}
+		s.do(&messages.CloseScope{Scope: s.name, Now: true, KeepHandles: away})
 	}
+	if !s.ends || away { // or else the end of the owner would end the scope
+		s.do(&messages.Bind{Scope: s.name, Owner: s.another})
+	}
+}
+
+// releaseHandles releases what clients that have left hold in sessions that others share.
+func (s *scope) releaseHandles(servers []*served) {
+	released := map[string]bool{}
+	for _, one := range servers {
+		holder, holds := one.holder.Get(messages.HolderAttribute)
+		if scope := one.key().Scope; holds && !released[scope] {
+			released[scope] = true
+			s.do(&messages.ReleaseHandles{Scope: scope, Holder: holder})
+		}
+	}
+}
+
+// do runs a command of the end of the scope.
+func (s *scope) do(end messages.Command) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*closePatience)
 	defer cancel()
 	if _, err := s.g.do.Do(ctx, end); err != nil && !errors.Is(err, messages.CodeClosed) {
@@ -208,6 +230,7 @@ func (s *scope) hasOthers() bool {
 // leave ends the clients of the scope, which has ended with the actor that it belonged to.
 func (s *scope) leave() {
 	s.g.mu.Lock()
+	s.over = true
 	clients := slices.Clone(s.clients)
 	s.g.mu.Unlock()
 	for _, c := range clients {

@@ -28,6 +28,8 @@ type served struct {
 	endpoint *endpoint
 	lists    map[string]*list
 
+	holder messages.Attributes // see holderOf; none unless clients share the session and the server mints handles
+
 	fetching     context.Context // of lists: ends when the client has left
 	stopFetching context.CancelFunc
 
@@ -49,6 +51,9 @@ func newServed(c *client, filters []toolset.Filter) (*served, error) {
 		s.endpoint = c.g.endpoint(srv)
 	} else {
 		s.endpoint = newEndpoint(nil, &mcpbridge.Server{Name: s.name}) // the store is of no use: no other client has this scope
+	}
+	if s.isShared() && len(srv.Handles) > 0 {
+		s.holder = holderOf(c.scope)
 	}
 	s.fetching, s.stopFetching = context.WithCancel(c.g.life)
 	first := make(chan struct{})
@@ -89,7 +94,7 @@ func (s *served) key() messages.Key {
 // header returns the header of an operation for the client.
 func (s *served) header(patience time.Duration) messages.Header {
 	h := messages.Header{Key: s.key(), ID: s.c.operationID(), Owner: s.c.of.owner, WaitUntil: time.Now().Add(patience)}
-	h.Verbatim = true
+	h.Verbatim, h.Attributes = true, s.holder
 	if !s.isShared() {
 		h.Handler = s.c.of.owner
 	}

@@ -29,7 +29,7 @@ type HTTP = mcpserver.HTTP
 
 // HTTP returns the handler for clients of other programs over HTTP. Each has a scope of its own. If token is not empty, requests
 // must carry it as a bearer token. The handler refuses requests that pages of other sites send, and those to names that its Hosts do
-// not have.
+// not have. A client of protocol 2026-07-28 has no connection that could end: what it has minted ends with [mcpbridge.Handle.Idle].
 func (g *Gateway) HTTP(token string) *HTTP {
 	return &mcpserver.HTTP{Token: token, Accept: g.accept, Return: g.returned}
 }

@@ -157,6 +157,9 @@ func (t *tools) call(r *mcpserver.Request, params mcpserver.Object) (any, error)
 	if params["arguments"] != nil {
 		arguments = params["arguments"]
 	}
+	if holder := t.holder(); holder.Len() > 0 {
+		ctx = messages.WithAttributes(ctx, holder)
+	}
 	id := t.c.operationID()
 	defer t.c.runs(id, r, nil)()
 	result, err := t.from.Call(context.WithValue(ctx, caller.IDKey{}, id), name, arguments)
@@ -168,6 +171,16 @@ func (t *tools) call(r *mcpserver.Request, params mcpserver.Object) (any, error)
 		return nil, &told{failure, out.Parts[0].Text}
 	}
 	return &mcp.CallToolResult{IsError: out.IsError, Content: contentOf(out), Meta: result.Result.Meta}, err
+}
+
+// holder names the client, if it has a session that others share and in which handles are minted. In its own scope, the name makes no difference.
+func (t *tools) holder() (holder messages.Attributes) {
+	for _, s := range t.c.servers() {
+		if s.holder.Len() > 0 {
+			holder = s.holder
+		}
+	}
+	return holder
 }
 
 // contentOf returns what a model gets of a result. What is no content of MCP is text.

@@ -214,8 +214,10 @@ func (r *restarts) comes(user, method, more string) *http.Response {
 	} {
 		req.Header.Set(name, value)
 	}
+	m := new(mcpserver.Message)
+	require.NoError(r, json.Unmarshal([]byte(body), m))
 	if method == "tools/call" {
-		req.Header.Set("Mcp-Name", "count")
+		req.Header.Set("Mcp-Name", m.Members().Text("name"))
 	}
 	r.http.ClientHeader = "X-User"
 	resp, err := (&http.Client{Transport: r.front}).Do(req)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -85,18 +86,37 @@ func TestCommandLineNamesWhatIsServed(t *testing.T) {
 	require.Equal(t, config.SharedScope, cfg.gateway.Servers[0].Scope)
 	require.Empty(t, cfg.gateway.Servers[1].Scope)
 
+	minting := filepath.Join(t.TempDir(), "minting.json")
+	mints := func(more string) string {
+		return `{"mcpServers": {"one": {"command": "a"}, "web": {"command": "b", "handles": [
+			{"mint": "new_tab", "path": "tab_id", "release": "close_tab", "idle": "30m"},
+			{"mint": "open_browser", "path": "browser_id", "release": "close_browser"` + more + `}]}}}`
+	}
+	require.NoError(t, os.WriteFile(minting, []byte(mints("")), 0o600))
+	cfg, err = parsed(t, "--config", minting)
+	require.NoError(t, err, "over stdio, the end of the input releases them")
+	require.Equal(t, 30*time.Minute, longestIdle(cfg.supervisor.Servers))
+	idle := filepath.Join(t.TempDir(), "idle.json")
+	require.NoError(t, os.WriteFile(idle, []byte(mints(`, "idle": "2h"`)), 0o600))
+	cfg, err = parsed(t, "--listen", "127.0.0.1:0", "--config", idle)
+	require.NoError(t, err)
+	require.Equal(t, 2*time.Hour, longestIdle(cfg.supervisor.Servers))
+
 	itself := filepath.Join(t.TempDir(), "itself.json")
 	require.NoError(t, os.WriteFile(itself, fmt.Appendf(nil, `{"mcpServers": {"all": {"command": "mcpactor", "args": ["serve", "--config", %q]}, "one": {"command": "a"}}}`, itself), 0o600))
 	for want, args := range map[string][]string{
-		"give a URL, or a command":      {},
-		"not both":                      {"--config", file, "--", "npx"},
-		"--wait: must not be negative":  {"--wait=-1s", "--", "npx"},
-		"--find: must not be negative":  {"--find=-1", "--", "npx"},
-		"--find-calls: needs --find":    {"--find-calls", "--", "npx"},
-		"admin/drop: there is no such":  {"--deny", "admin/drop", "--", "npx"},
-		"there is no server":            {"--listen", "127.0.0.1:0", "--share", "x", "--", "npx"},
-		"--share: needs --listen":       {"--share", "all", "--", "npx"},
-		`"one" has share, which needs`:  {"--config", sharing},
+		"give a URL, or a command":     {},
+		"not both":                     {"--config", file, "--", "npx"},
+		"--wait: must not be negative": {"--wait=-1s", "--", "npx"},
+		"--find: must not be negative": {"--find=-1", "--", "npx"},
+		"--find-calls: needs --find":   {"--find-calls", "--", "npx"},
+		"admin/drop: there is no such": {"--deny", "admin/drop", "--", "npx"},
+		"there is no server":           {"--listen", "127.0.0.1:0", "--share", "x", "--", "npx"},
+		"--share: needs --listen":      {"--share", "all", "--", "npx"},
+		`"one" has share, which needs`: {"--config", sharing},
+		`server "web": handles[1].idle: is missing: clients of --listen may have no connection whose end releases what open_browser mints: write how long`: {
+			"--listen", "127.0.0.1:0", "--config", minting,
+		},
 		"is for a server at a URL":      {"--header", "a=b", "--", "npx"},
 		"SERVE_TEST_NOTHING is not set": {"--header", "a=${SERVE_TEST_NOTHING}", "https://example.com"},
 		"give one URL":                  {"https://example.com", "https://example.org"},

@@ -45,6 +45,17 @@ func (cmd *Serve) checkFile(file *config.File) error {
 	if len(file.Shared) > 0 && cmd.Listen == "" {
 		return cli.Usagef("--config: %s: server %q has share, which needs --listen: over stdio there is one client", cmd.Config, file.Shared[0])
 	}
+	if cmd.Listen == "" {
+		return nil
+	}
+	for _, srv := range file.Supervisor.Servers {
+		for i, kind := range srv.Handles {
+			if kind.Idle == 0 {
+				return cli.Usagef("--config: %s: server %q: handles[%d].idle: is missing: clients of --listen may have no connection whose end releases what %s mints: "+
+					"write how long a handle may be unused, such as \"idle\": \"2h\"", cmd.Config, srv.Name, i, kind.Mint)
+			}
+		}
+	}
 	return nil
 }
 

@@ -55,7 +55,7 @@ func runServer(record string) {
 	}
 	s := mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, nil)
 	for _, name := range []string{"read", "write", "drop"} {
-		mcp.AddTool(s, &mcp.Tool{Name: name, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: name == "read"}}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		mcp.AddTool(s, &mcp.Tool{Name: name, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: name == "read"}}, func(context.Context, *mcp.CallToolRequest, map[string]any) (*mcp.CallToolResult, any, error) {
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: name}}}, nil, appendLine(record, name)
 		})
 	}
@@ -188,4 +188,22 @@ func TestClientIsToldOfServersThatAreLeftOut(t *testing.T) {
 	message := <-told
 	require.EqualValues(t, "error", message.Level)
 	require.Regexp(t, `:2: mcpServers.bad.command: is a number, want a string; the server is left out$`, message.Data)
+}
+
+// What a client has minted is released when its input ends.
+func TestHandlesInTheFileEndWithTheClient(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	folder := t.TempDir()
+	file, record := filepath.Join(folder, "mcp.json"), filepath.Join(folder, "called")
+	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, `{"mcpServers": {"s": {"command": %q, "env": {%q: %q, "GORACE": "atexit_sleep_ms=0"},
+		"handles": [{"mint": "write", "pattern": "(write)", "release": "drop", "argument": "id"}]}}}`, self, recordVar, record), 0o600))
+	t.Run("client", func(t *testing.T) {
+		result, err := served(t, "--config", file).CallTool(t.Context(), &mcp.CallToolParams{Name: "s__write"})
+		require.NoError(t, err)
+		require.False(t, result.IsError)
+	})
+	called, err := os.ReadFile(record)
+	require.NoError(t, err)
+	require.Equal(t, "write\ndrop\n", string(called))
 }

@@ -73,7 +73,9 @@ func (p *plan) start() (*running, error) {
 	if p.sessions != nil {
 		cfg.Store = listfile.Beside(p.gateway.Lists, p.sessions)
 	}
-	cfg.LeaveOpen = p.gateway.Clients != nil
+	if cfg.LeaveOpen = p.gateway.Clients != nil; cfg.LeaveOpen {
+		cfg.HandleGrace = cmp.Or(cfg.HandleGrace, longestIdle(cfg.Servers)) // a client may come back that late
+	}
 	cfg.IdleTimeout = cmp.Or(cfg.IdleTimeout, -1)              // the state of a session lives as long as its client
 	cfg.CallTimeout = cmp.Or(cfg.CallTimeout, 24*time.Hour)    // the client cancels
 	cfg.HandlerTimeout = cmp.Or(cfg.HandlerTimeout, time.Hour) // a person answers
@@ -93,6 +95,16 @@ func (p *plan) start() (*running, error) {
 	}
 	of.Store(r.gateway)
 	return r, nil
+}
+
+// longestIdle returns how long a handle of servers may be unused, or 0.
+func longestIdle(servers []mcpbridge.Server) (longest time.Duration) {
+	for _, srv := range servers {
+		for _, kind := range srv.Handles {
+			longest = max(longest, kind.Idle)
+		}
+	}
+	return longest
 }
 
 // prepared returns servers as the gateway needs them.

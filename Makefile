@@ -12,6 +12,7 @@ SUITE ?=
 ALL ?=
 CUTS ?= 5
 CALLS ?= 5000
+AGENTS ?= 64
 BENCH ?= .
 ROWS ?=
 
@@ -64,8 +65,8 @@ soak: ## run the long soak, of 1,000,000 calls, and one of 100,000 with the race
 	go test -timeout 3h -run '^TestSoak$$' -race ./tests -soak.calls=10000
 
 .PHONY: simulation
-simulation: ## run schedules for SIMULATE (5m) each from a fresh seed: of the actors, of doubt about sessions, of records of calls, of a cluster
-	go test -timeout 1h -run '^TestSimulation$$' -v ./actors/registry ./mcpbridge/internal/doubt ./internal/callbook -simulation.seed=0 -simulation.time=$(SIMULATE)
+simulation: ## run schedules for SIMULATE (5m) each from a fresh seed: of the actors, of handles, of doubt about sessions, of records of calls, of a cluster
+	go test -timeout 1h -run '^TestSimulation$$' -v ./actors/registry ./actors/internal/handles ./mcpbridge/internal/doubt ./internal/callbook -simulation.seed=0 -simulation.time=$(SIMULATE)
 	go -C cluster test -timeout 1h -run '^TestSimulation$$' -v ./internal/node -simulation.seed=0 -simulation.time=$(SIMULATE)
 	go -C cluster test -timeout 1h -run '^TestEveryCut$$' ./internal/node -simulation.cuts=1
 	go test -timeout 1h -run '^TestSimulation$$' -race ./actors/registry -simulation.seed=0 -simulation.seeds=1000
@@ -82,7 +83,7 @@ vet: ## vet all modules, and those that programs require for macOS and Windows, 
 	go -C cluster vet -tags real .
 	go vet -tags mutations ./actors/registry
 	go vet -tags containers,packages ./tests/containers ./tests/packages
-	go vet -tags conformance,eras ./tests/conformance/... ./tests/eras
+	go vet -tags conformance,eras,handles ./tests/conformance/... ./tests/eras ./tests/handles
 	for system in darwin windows; do GOOS=$$system $(MAKE) --no-print-directory vet-system MODULES='. cluster resume/redis' || exit 1; done
 
 .PHONY: vet-system
@@ -91,7 +92,7 @@ vet-system: # all modules with their tests, for the system GOOS
 
 .PHONY: lint
 lint: ## run the linters on all modules, and check the format (gofumpt, gci)
-	$(call each,$(MODULES),$(GOLANGCI) run --build-tags real$(comma)claude$(comma)conformance$(comma)eras$(comma)mutations$(comma)containers$(comma)packages ./...)
+	$(call each,$(MODULES),$(GOLANGCI) run --build-tags real$(comma)claude$(comma)conformance$(comma)eras$(comma)handles$(comma)mutations$(comma)containers$(comma)packages ./...)
 
 .PHONY: fmt
 fmt: ## format the code of all modules
@@ -112,6 +113,10 @@ cuts: ## cut the links between members, and etcd, in network namespaces: CUTS (5
 .PHONY: calls
 calls: ## make CALLS (5000) durable and approved calls while all programs are killed again and again, in a minute: none runs twice. Needs Linux
 	go -C tests/calls test -count=1 -timeout 2h -v -run '^TestCallsRunOnce$$' . -calls $(CALLS)
+
+.PHONY: handles
+handles: ## let AGENTS (64; 64,256,512 are three sets of runs) share 16 handles, with and without a declaration, while programs are killed and answers are lost, in a minute; RACE=-race is for the race detector. Needs Linux
+	go test -count=1 -timeout 1h -v $(RACE) -tags handles ./tests/handles -agents $(AGENTS)
 
 .PHONY: benchmarks
 benchmarks: ## test the module benchmarks, and run each of its benchmarks once, or those that BENCH (.) matches

@@ -40,7 +40,7 @@ func TestFrameworksAnswerEachCallerAndAreFoundAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t)
-			t.Cleanup(h.endChildren)
+			t.Cleanup(func() { h.endChildren(everything.script) })
 			h.start(supervisor.Config{}, h.serve("s", serverProgram{script: c.script}, c.at))
 			h.requireEchoes(c.sessions, 1)
 			h.killServers()
@@ -69,13 +69,14 @@ func (h *harness) requireEchoes(scopes []string, generation uint64) {
 }
 
 // endChildren kills the processes that gateways have started, because they may outlive the
-// gateways.
-func (h *harness) endChildren() {
+// gateways. Their arguments contain one of these.
+func (h *harness) endChildren(args ...string) {
 	if err := h.stop(); err != nil {
 		h.t.Error(err)
 	}
 	for _, p := range ownDescendants() {
-		if strings.Contains(p.args, everything.script) && !slices.ContainsFunc(h.remotes, func(r *remote) bool { return r.pid() == p.pid }) {
+		isOne := slices.ContainsFunc(args, func(arg string) bool { return strings.Contains(p.args, arg) })
+		if isOne && !slices.ContainsFunc(h.remotes, func(r *remote) bool { return r.pid() == p.pid }) {
 			syscall.Kill(p.pid, syscall.SIGKILL)
 		}
 	}

@@ -78,15 +78,21 @@ func (h *harness) serve(name string, r serverProgram, at serverTransport) mcpbri
 // installed returns the path of a script in node_modules.
 func installed(t *testing.T, script string) string {
 	t.Helper()
+	return installedIn(t, ".", script)
+}
+
+// installedIn returns the path of a script in the node_modules of a folder.
+func installedIn(t *testing.T, folder, script string) string {
+	t.Helper()
 	const hint = "run tests/real/install"
 	_, err := exec.LookPath("node")
 	require.NoError(t, err, hint)
-	wanted, err := os.Stat("package-lock.json")
+	wanted, err := os.Stat(filepath.Join(folder, "package-lock.json"))
 	require.NoError(t, err)
-	found, err := os.Stat("node_modules/.package-lock.json")
+	found, err := os.Stat(filepath.Join(folder, "node_modules", ".package-lock.json"))
 	require.NoError(t, err, hint)
 	require.False(t, found.ModTime().Before(wanted.ModTime()), "node_modules is older than package-lock.json: "+hint)
-	path, err := filepath.Abs(filepath.Join("node_modules", script))
+	path, err := filepath.Abs(filepath.Join(folder, "node_modules", script))
 	require.NoError(t, err)
 	require.FileExists(t, path, hint)
 	return path

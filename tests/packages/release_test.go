@@ -24,8 +24,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// maxProgram is how large a program may be.
-const maxProgram = 26_000_000
+// maxProgram is how large a program may be: 26 MiB.
+const maxProgram = 26 << 20
 
 var all = flag.Bool("all", false, "make the files for all platforms, and not only those that the tests run")
 

@@ -112,18 +112,19 @@ func TestEveryEventIsInTheDocs(t *testing.T) {
 	for _, event := range []messages.Event{
 		&messages.SessionOpened{}, &messages.SessionExpired{}, &messages.SessionLost{}, &messages.SessionRestarting{},
 		&messages.SessionRestarted{}, &messages.SessionGaveUp{}, &messages.SessionEvicted{}, &messages.SessionClosed{},
+		&messages.HandleMinted{}, &messages.HandleReleased{}, &messages.HandleLost{}, &messages.HandleLeft{},
 		&messages.CallReplayed{}, &messages.TaskChanged{}, &messages.OwnerTerminated{}, &messages.CatalogueChanged{},
 		&messages.ToolsChanged{}, &messages.PromptsChanged{}, &messages.ResourcesChanged{}, &messages.ResourceUpdated{},
 		&messages.ServerLog{}, &messages.Progress{}, &messages.CustomNotification{}, &messages.ElicitationCompleted{},
 	} {
 		require.Regexp(t, "(?m)^\\| .*`"+reflect.TypeOf(event).Elem().Name()+"`", page)
 	}
-	require.Equal(t, 19, strings.Count(read(t, "../messages/event.go"), "\n\tStamp\n"), "an event is missing in this test")
+	require.Equal(t, 23, strings.Count(read(t, "../messages/event.go"), "\n\tStamp\n"), "an event is missing in this test")
 }
 
 func TestEveryCommandAndFailureCodeIsInTheDocs(t *testing.T) {
 	page := read(t, "commands.md")
-	for _, file := range []string{"../messages/operation.go", "../messages/command.go", "../messages/control.go", "../messages/binding.go"} {
+	for _, file := range []string{"../messages/operation.go", "../messages/command.go", "../messages/control.go", "../messages/binding.go", "../messages/handle.go"} {
 		for _, command := range regexp.MustCompile(`(?s)\n// Send to:[^\n]*\n// Replies:[^\n]*\ntype (\w+) struct`).FindAllStringSubmatch(read(t, file), -1) {
 			row := regexp.MustCompile("(?m)^\\| .*`" + command[1] + "`").FindString(page)
 			require.NotEmpty(t, row, "commands.md has no row for %s", command[1])

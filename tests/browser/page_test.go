@@ -297,13 +297,17 @@ func TestPageIsAccessible(t *testing.T) {
 	mcp.AddTool(tabs, &mcp.Tool{Name: "open_tab"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, tab, error) {
 		return nil, tab{"1"}, nil
 	})
-	mcp.AddTool(tabs, &mcp.Tool{Name: "close_tab"}, func(context.Context, *mcp.CallToolRequest, tab) (*mcp.CallToolResult, any, error) {
-		return nil, nil, errors.New("it has unsaved changes")
-	})
+	closing := func(err error) {
+		mcp.AddTool(tabs, &mcp.Tool{Name: "close_tab"}, func(context.Context, *mcp.CallToolRequest, tab) (*mcp.CallToolResult, any, error) {
+			return nil, nil, err
+		})
+	}
+	closing(errors.New("it has unsaved changes"))
 	s := start(t, supervisor.Config{
 		Tenant: supervisor.ScopePrefix("/"), MaxSessions: 300, CallTimeout: 10 * time.Minute,
 		Servers: []supervisor.Server{{Name: "tabs", InMemory: tabs, Handles: []mcpbridge.Handle{{Mint: "open_tab", Path: "tab_id", Release: "close_tab", Max: 4}}}},
 	}, debug.Config{Actions: true})
+	t.Cleanup(func() { closing(nil) }) // before the site is closed
 	_, err := s.Supervisor.Client().CallTool(t.Context(), "tabs", "acme/gone", &mcp.CallToolParams{Name: "open_tab"})
 	require.NoError(t, err)
 	_, err = s.Supervisor.Client().ReleaseHandles(t.Context(), "acme/gone")

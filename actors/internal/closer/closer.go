@@ -47,26 +47,20 @@ func (c *Closer) Close(cmd messages.Command, from *actor.PID) *messages.Failure 
 	if c.Book.Of(what.scope).Count >= closing.MaxOfScope {
 		return messages.NewFailure(cmd, messages.CodeBusy, "too many close commands have no reply yet")
 	}
-	o := closing.Order{ID: cmd.RequestID(), Caller: from, Match: what.match, How: contract.Drain{Now: what.now}}
+	o := closing.Order{ID: cmd.RequestID(), Caller: from, Match: what.match, How: contract.Drain{Now: what.now}, Keeps: what.keeps}
 	if what.scope == "" {
 		closes := c.Begin(o, func(server string) bool { return what.server == "" || server == what.server })
 		c.release(closes, "", func() { c.DrainAll(closes) })
 		return nil
 	}
 	o.Scopes, o.UpTo = []string{what.scope}, c.Table.Serial
-	closes := c.Begin(o, nil)
-	if what.keeps {
-		c.drainScope(closes, what.scope)
-		c.proceed(closes)
-	} else {
-		c.EndScope(closes, what.scope)
-	}
+	c.EndScope(c.Begin(o, nil), what.scope)
 	return nil
 }
 
-// release releases the handles of the scopes of a close command, or of one of them, before it drains their sessions.
+// release releases the handles of the scopes of a close command, or of one of them, before it drains their sessions, unless it keeps them.
 func (c *Closer) release(closes *closing.Command, scope string, then func()) {
-	if closes.How.Leave || closes.How.Moves {
+	if closes.Keeps || closes.How.Leave || closes.How.Moves {
 		then()
 		return
 	}

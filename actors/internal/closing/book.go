@@ -36,6 +36,7 @@ type Order struct {
 	Sessions table.Cursor // those to drain
 	ByScope  bool         // more sessions are drained, see [Command.ScopesDrained]
 	UpTo     uint64       // the serial of the last session to drain
+	Keeps    bool         // what its scopes hold
 	Stored   bool         // the store is asked for the keys that it has, see [Book.Listed]
 }
 

@@ -20,7 +20,7 @@ type Book struct {
 	graced  time.Time // when orphans are released
 }
 
-// Decision is what is to be done. One of the fields is set.
+// Decision is what is to be done: one of Grant, Refuse, Release, List, Forget, Pin, Over and Said.
 type Decision struct {
 	Grant   *Mint        // it may be sent
 	Refuse  *Mint        // it is not sent, because its holder has ended
@@ -145,10 +145,10 @@ func (b *Book) say(what What, key messages.Key, mint, reason string) {
 	b.decide(Decision{Said: &Said{what, key, mint, reason}})
 }
 
-// kindOf returns the handles of a kind, or nil.
-func (b *Book) kindOf(n Name) *kind {
-	if srv := b.servers[n.Server]; srv != nil {
-		return srv.of[n.Mint]
+// kindOf returns the handles of a server that a tool mints, or nil.
+func (b *Book) kindOf(server, mint string) *kind {
+	if srv := b.servers[server]; srv != nil {
+		return srv.of[mint]
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (b *aBook) minted(kind *Kind, scope, id string) *Handle {
 	m := &Mint{Kind: kind, By: messages.Key{Server: "server", Scope: scope}, Holder: Holder{Scope: scope}, Record: messages.Key{Server: "r", Scope: fmt.Sprint(b.count)}}
 	require.True(b, b.Ask(m, b.now))
 	b.Answered(m, Answer{ID: id}, 1, b.now)
-	return b.kindOf(Name{"server", kind.Mint, id}).all[id]
+	return b.kindOf("server", kind.Mint).all[id]
 }
 
 // ends ends a scope.
@@ -66,7 +66,7 @@ func TestAHandleThatWaitsForItsReleaseMayBeAnotherOne(t *testing.T) {
 	b.Broke(messages.Key{Server: "server", Scope: "a"}, true)
 	for ; len(ids) > 0; ids = b.released() {
 		for _, id := range ids {
-			h := b.kindOf(Name{"server", "start", id}).all[id]
+			h := b.kindOf("server", "start").all[id]
 			require.Error(t, h.Attempt().Begin())
 			b.Released(h, Outcome{Left: "it was not sent"}, b.now)
 		}

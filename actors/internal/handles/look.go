@@ -23,7 +23,7 @@ func (b *Book) lookFor(k *kind, now time.Time) {
 
 // Listed notes which handles of a kind there are. known is false if the server has not said so.
 func (b *Book) Listed(of *Kind, ids []string, known bool, now time.Time) {
-	k := b.kindOf(Name{Server: of.Server, Mint: of.Mint})
+	k := b.kindOf(of.Server, of.Mint)
 	if k == nil || k.look == nil {
 		return
 	}

@@ -7,7 +7,7 @@ import (
 
 // Ask asks for the turn of a mint. If too many wait, it returns false. Otherwise a decision grants it, now or later, or refuses it.
 func (b *Book) Ask(m *Mint, now time.Time) (accepted bool) {
-	k := b.servers[m.Kind.Server].of[m.Kind.Mint]
+	k := b.kindOf(m.Kind.Server, m.Kind.Mint)
 	if k.line.waiting >= maxWaiting {
 		return false
 	}
@@ -17,22 +17,17 @@ func (b *Book) Ask(m *Mint, now time.Time) (accepted bool) {
 	return true
 }
 
-// Withdraw ends a mint that was not sent: it waits in the line, or was granted a place.
-func (b *Book) Withdraw(m *Mint, now time.Time) {
-	b.Failed(m, false, now)
-}
-
 // Refuse refuses all mints that wait.
 func (b *Book) Refuse() {
 	for _, m := range slices.Collect(b.Waiting()) {
-		b.kindOf(Name{Server: m.Kind.Server, Mint: m.Kind.Mint}).line.remove(m)
+		b.kindOf(m.Kind.Server, m.Kind.Mint).line.remove(m)
 		b.refuse(m)
 	}
 }
 
 // Answered notes the answer to a mint that was sent. It may come after the call has failed.
 func (b *Book) Answered(m *Mint, a Answer, generation uint64, now time.Time) {
-	k := b.servers[m.Kind.Server].of[m.Kind.Mint]
+	k := b.kindOf(m.Kind.Server, m.Kind.Mint)
 	same := k.all[k.place(a.ID, m.By.Scope)]
 	switch {
 	case m.state == settled && a.ID != "":
@@ -85,7 +80,7 @@ func (b *Book) late(k *kind, m *Mint, id string, generation uint64, now time.Tim
 
 // Failed notes that a mint was not answered, or that nobody waits for its turn any longer. mayHaveMinted is false if it certainly has minted nothing.
 func (b *Book) Failed(m *Mint, mayHaveMinted bool, now time.Time) {
-	k := b.servers[m.Kind.Server].of[m.Kind.Mint]
+	k := b.kindOf(m.Kind.Server, m.Kind.Mint)
 	switch {
 	case m.state == waiting:
 		k.line.remove(m)

@@ -105,7 +105,7 @@ func (b *Book) leave(h *Handle, why string, now time.Time) {
 	}
 	b.say(IsLeft, h.By, h.Mint, why)
 	b.answer(h, func(e *End) { e.left(h.By, h.Mint, why) })
-	k := b.kindOf(h.Name)
+	k := b.kindOf(h.Server, h.Mint)
 	all := k.sorted(func(h *Handle) bool { return h.state == left })
 	if len(all) > maxLeft {
 		b.drop(all[0], now)
@@ -128,7 +128,7 @@ func (b *Book) remove(h *Handle, what What, reason string, now time.Time) {
 
 // drop removes a handle, and its record.
 func (b *Book) drop(h *Handle, now time.Time) {
-	k := b.kindOf(h.Name)
+	k := b.kindOf(h.Server, h.Mint)
 	at := h.place()
 	if k.all[at] == h {
 		delete(k.all, at)

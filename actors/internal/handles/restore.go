@@ -18,7 +18,7 @@ type Record struct {
 
 // Restore adds what an earlier process has minted, or another member of the cluster. Its holders have until a time to come back.
 func (b *Book) Restore(at messages.Key, r Record, until, now time.Time) {
-	k := b.kindOf(Name{Server: r.Key.Server, Mint: r.Mint})
+	k := b.kindOf(r.Key.Server, r.Mint)
 	if k == nil || b.HasRecord(at) {
 		return
 	}

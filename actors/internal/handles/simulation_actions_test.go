@@ -45,7 +45,7 @@ func (s *simulation) withdraw() {
 		s.Logf("a mint of %v is withdrawn", m.Holder)
 		s.Crossed("a mint is withdrawn")
 		s.replied(m, false)
-		s.fact(func() { s.book.Withdraw(m.Mint, s.now) })
+		s.fact(func() { s.book.Failed(m.Mint, false, s.now) })
 	}
 }
 
@@ -317,7 +317,7 @@ func (s *simulation) move(scope string) {
 	for _, m := range slices.Clone(s.mints) {
 		if m.a.Scope == scope && !m.isSent {
 			s.replied(m, false)
-			s.fact(func() { s.book.Withdraw(m.Mint, s.now) })
+			s.fact(func() { s.book.Failed(m.Mint, false, s.now) })
 		}
 	}
 	s.fact(func() { s.book.Moved(func(key messages.Key) bool { return key.Scope == scope }, s.now) })

@@ -141,7 +141,7 @@ func simulate(_ *testing.T, choices *schedule.Tape, actions int, keep bool) (r *
 func (s *simulation) begin() {
 	s.book = New()
 	s.book.Declare("server", s.kinds)
-	s.k, s.moved = s.book.kindOf(Name{Server: "server", Mint: "open"}), s.now
+	s.k, s.moved = s.book.kindOf("server", "open"), s.now
 	clear(s.passed)
 	s.restore(func(string) bool { return true })
 }

@@ -11,7 +11,7 @@ import (
 // whose id another one may have by now.
 func (b *Book) Begins(tool string, given []Name, by Holder, now time.Time) (uses []*Use, stale bool) {
 	for _, n := range given {
-		k := b.kindOf(n)
+		k := b.kindOf(n.Server, n.Mint)
 		if k == nil {
 			continue
 		}

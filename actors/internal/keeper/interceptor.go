@@ -30,14 +30,10 @@ func (declaredKey) PrivateKey() {}
 func (i interceptor) run(ctx context.Context, op messages.Operation) (messages.Result, error) {
 	call, is := op.(*messages.CallTool)
 	declared, _ := ctx.Value(declaredKey{}).(map[string]handles.Kinds)
-	if !is || len(declared) == 0 || call.Params == nil {
+	if !is || call.Params == nil || declared[call.Key.Normal().Server] == nil {
 		return i.next(ctx, op)
 	}
-	kinds := declared[call.Key.Normal().Server]
-	if kinds == nil {
-		return i.next(ctx, op)
-	}
-	return i.use(ctx, call, kinds)
+	return i.use(ctx, call, declared[call.Key.Normal().Server])
 }
 
 // use runs a call, which may have handles as arguments.
@@ -94,7 +90,6 @@ func (i interceptor) mint(ctx context.Context, call *messages.CallTool, kind *ha
 			}
 		case <-waiting.Done():
 			failed.mayHaveMinted = false
-			i.mailbox.PostUserMessage(&mintEnded{m})
 			return nil, tooLate(waiting, call, kind)
 		}
 		result, err := i.next(contract.WithMint(ctx, m), call)

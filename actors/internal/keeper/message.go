@@ -11,7 +11,6 @@ import (
 // Messages of the interceptor to the registry.
 type (
 	mintAsked    struct{ of *minting }
-	mintEnded    struct{ of *minting } // it was not sent
 	mintAnswered struct {
 		of         *minting
 		answer     handles.Answer

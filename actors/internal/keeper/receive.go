@@ -12,7 +12,7 @@ func (k *Keeper) Receive(msg any) bool {
 	switch msg := msg.(type) {
 	case *ownCall:
 		k.Calls.Accept(msg.call)
-	case *mintAsked, *mintEnded, *mintAnswered, *mintFailed, *useBegun, *useEnded:
+	case *mintAsked, *mintAnswered, *mintFailed, *useBegun, *useEnded:
 		k.afterReading(func() { k.receive(msg) })
 	default:
 		return false
@@ -29,8 +29,6 @@ func (k *Keeper) receive(msg any) {
 		} else if !k.book.Ask(msg.of.Mint, now) {
 			msg.of.turn <- messages.CodeBusy
 		}
-	case *mintEnded:
-		k.book.Withdraw(msg.of.Mint, now)
 	case *mintAnswered:
 		k.book.Answered(msg.of.Mint, msg.answer, msg.generation, now)
 	case *mintFailed:

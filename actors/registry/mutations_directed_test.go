@@ -37,7 +37,7 @@ var directedMutations = []directedMutation{
 		{"actors/internal/session/bug.go", "		if !msg.Queued() && !msg.Run.Replied {\n			s.calls.Parked.Push(msg)", "		if msg.Queued() && !msg.Run.Replied {\n			s.calls.Parked.Push(msg)"},
 	}}},
 	{2, "./tests", "TestConnectionThatComesAfterTheCloseIsClosed", mutation{"the connection of a dial that ends in a drain is not closed", []change{
-		{"actors/internal/session/states.go", "		s.dialEnded(msg)\n		s.conns.Current = msg.conn\n", "		s.dialEnded(msg)\n"},
+		{"actors/internal/session/states.go", "		s.dials.returnedLate(msg, s.limits.CloseTimeout)\n		s.conns.Current = msg.conn\n", "		s.dials.returnedLate(msg, s.limits.CloseTimeout)\n"},
 		{inDials, "conn != nil && errors.Is(context.Cause(wanted), context.Canceled) {", "false {"},
 	}}},
 	{2, "./tests", "TestKeyThatIsCalledWhileItsSessionClosesGetsASuccessorAfterwards", plantedBug("a session does not wait for the one before it")},
@@ -72,7 +72,7 @@ var directedMutations = []directedMutation{
 		{inAttempt, "	if attached {\n		d.setup = nil\n	}\n", ""},
 	}}},
 	{5, "./tests", "TestSessionIsResumedAfterARestartOfOurProcess", mutation{"a session that replaces an expired one is not saved", []change{
-		{inAttempt, "	if !info.Attached || msg.generation != d.generation {", "	if !info.Attached && !d.reopens {"},
+		{inAttempt, "	if !info.Attached || msg.generation != d.last.generation {", "	if !info.Attached && !d.reopens {"},
 	}}},
 	{5, "./tests", "TestReplayThatExpiresAgainIsTheCallersFailure", mutation{"a call is replayed twice", []change{
 		{inReplay, "	case k.Run.Attempts-k.Run.unprocessed > 1 ||", "	case k.Run.Attempts-k.Run.unprocessed > 2 ||"},
@@ -140,7 +140,7 @@ var directedMutations = []directedMutation{
 		{inAttempt, "d.req.Attributes), d.req.Trace), d.limits.ConnectTimeout)", "d.req.Attributes), d.req.Trace), time.Hour)"},
 	}}},
 	{9, "./tests", "TestDialThatHangsEndsAtTheConnectTimeoutAndDelaysNoOtherKey", mutation{"the keys of a server dial one after the other", []change{
-		{"actors/internal/admission/place.go", "	n := min(p.server.maxDials-p.dialing, p", "	n := min(1-p.dialing, p"},
+		{"actors/internal/admission/server.go", "	n := min(p.server.maxDials-p.dialing, p", "	n := min(1-p.dialing, p"},
 	}}},
 	{9, "./tests", "TestStopReturnsAtTheEndOfItsContextAndSaysWhatIsLeft", mutation{"Stop does not say what is left", []change{
 		{"supervisor/supervisor.go", "		for _, one := range snap.Sessions {\n			err.Left", "		for _, one := range snap.Sessions[:0] {\n			err.Left"},
@@ -189,7 +189,7 @@ var directedMutations = []directedMutation{
 		{"actors/internal/admission/session.go", "	case s.Held && (s.open || s.onlyControls):", "	case s.Held && s.onlyControls:"},
 	}}},
 	{0, "./tests", "TestASessionWaitsForOtherProcessesToStart", mutation{"processes that start are not bounded", []change{
-		{"actors/internal/admission/place.go", "	if srv.starts == nil {\n		return math.MaxInt", "	if srv.maxDials < 1<<20 {\n		return math.MaxInt"},
+		{"actors/internal/admission/server.go", "	if srv.starts == nil {\n		return math.MaxInt", "	if srv.maxDials < 1<<20 {\n		return math.MaxInt"},
 	}}},
 	{0, "./internal/callbook", "TestWhoeverAsksAgainWaitsForARunThatWasGivenUp", mutation{"nobody keeps the entry of a call that runs", []change{
 		{inEntry, "	e.users++\n	return true\n", "	return true\n"},

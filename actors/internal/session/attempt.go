@@ -20,20 +20,14 @@ import (
 
 // dialAttempt is one attempt to open a connection. It runs in a goroutine of its own.
 type dialAttempt struct {
-	limits    *mcpbridge.Limits
-	store     *contract.KeyStore
-	noResume  bool     // as in durable
-	leftovers []string // as in durable
-	req       dial.Request
-	setup     []*mcp.CallToolParams
-	previous  dial.Conn            // whose MCP session req resumes, or nil
-	ops       []messages.Operation // that apply the settings
-
-	generation uint64 // of the previous MCP session
-	saved      bool   // the store has that MCP session
-	floor      uint64 // as in durable
-	reopens    bool   // there was a previous MCP session
-	stateless  bool   // that MCP session kept nothing on the server
+	limits   *mcpbridge.Limits
+	store    *contract.KeyStore
+	req      dial.Request
+	setup    []*mcp.CallToolParams
+	previous dial.Conn            // whose MCP session req resumes, or nil
+	ops      []messages.Operation // that apply the settings
+	last     lastSession
+	reopens  bool // there was a previous MCP session
 }
 
 // run dials, sets up the MCP session, and saves it in the store. It may block.
@@ -49,7 +43,7 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 	}
 	defer func() {
 		if r := recover(); r != nil { // by a wrapper of the dialer
-			contract.About(d.store.Cfg.Logger.Error(), d.req.Key, d.generation).
+			contract.About(d.store.Cfg.Logger.Error(), d.req.Key, d.last.generation).
 				Interface("reason", r).Bytes("stack", debug.Stack()).Msg("connection panicked")
 			msg = failed(contract.Panicked(r))
 		}
@@ -67,12 +61,12 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		// A record of an earlier generation than that of our last MCP session is outdated: the
 		// later one could not be saved. Any other is that of the last MCP session, which another
 		// process may have opened.
-		outdated := known.Generation < d.generation
-		d.generation = max(d.generation, known.Generation)
+		outdated := known.Generation < d.last.generation
+		d.last.generation = max(d.last.generation, known.Generation)
 		if outdated && known.Valid() { // a process that did not know of ours may have left it open
 			contract.Leftover{Resume: &known.Resume}.Close(*d.store, d.limits.CloseTimeout)
 		}
-		if d.noResume || outdated || !known.Valid() || slices.Contains(d.leftovers, known.SessionID) {
+		if d.last.noResume || outdated || !known.Valid() || slices.Contains(d.last.leftovers, known.SessionID) {
 			known = nil
 		} else {
 			d.req.Resume, d.reopens = &known.Resume, true
@@ -105,17 +99,17 @@ func (d dialAttempt) run(wanted context.Context) (msg *dialed) {
 		return failed(err)
 	}
 	info := conn.Info()
-	msg = &dialed{conn: conn, generation: d.generation, saved: d.saved || known != nil, missed: missed, elapsed: time.Since(began)}
+	msg = &dialed{conn: conn, generation: d.last.generation, saved: d.last.saved || known != nil, missed: missed, elapsed: time.Since(began)}
 	if known != nil && !info.Attached {
-		msg.expired = d.generation
+		msg.expired = d.last.generation
 	}
-	if kept := info.Attached || d.stateless && info.Stateless; !d.reopens || !kept {
-		msg.generation = max(d.generation, d.floor) + 1
+	if kept := info.Attached || d.last.stateless && info.Stateless; !d.reopens || !kept {
+		msg.generation = max(d.last.generation, d.last.floor) + 1
 	}
 	if !info.Attached && d.previous != nil && d.req.Resolved != nil { // the key may have had another configuration then
 		go contract.CloseWithin(d.limits.CloseTimeout, d.previous.Close) //nolint:errcheck // the server may not know it any more
 	}
-	if !info.Attached || msg.generation != d.generation { // a bug may have kept an earlier dial from reporting the generation
+	if !info.Attached || msg.generation != d.last.generation { // a bug may have kept an earlier dial from reporting the generation
 		msg.saved = d.store.SaveSession(conn, msg.generation)
 	}
 	return msg
@@ -177,7 +171,7 @@ func (d dialAttempt) setUp(ctx context.Context, conn dial.Conn) (missed []string
 		case e.Class != mcpbridge.Invalid && !errors.As(err, &said): // the server has not answered it
 			return nil, &mcpbridge.Error{Class: mcpbridge.Unavailable, Detail: op.Method() + " could not be put back: " + e.Detail, Err: e}
 		default:
-			contract.About(d.store.Cfg.Logger.Warn(), d.req.Key, d.generation).Str("op", op.Method()).Str("err", e.Error()).
+			contract.About(d.store.Cfg.Logger.Warn(), d.req.Key, d.last.generation).Str("op", op.Method()).Str("err", e.Error()).
 				Msg("server refused a setting of the previous session")
 		}
 	}

@@ -22,7 +22,7 @@ func (s *session) recoverBug(c actor.Context) {
 	if _, ok := reason.(*actors.Fault); ok {
 		contract.Fail(reason)
 	}
-	contract.About(s.cfg.Logger.Error(), s.key, s.generation).Type("message", c.Message()).Interface("reason", reason).
+	contract.About(s.cfg.Logger.Error(), s.key, s.last.generation).Type("message", c.Message()).Interface("reason", reason).
 		Bytes("stack", debug.Stack()).Msg("session panicked")
 	s.answerAfterBug(c.Message())
 	switch c.Message().(type) {
@@ -52,7 +52,7 @@ func (s *session) answerAfterBug(message any) {
 	case *toolsListed, *heardAgain, *taskCancelled:
 		s.requests.returned()
 	case *dialed:
-		s.dialEnded(msg)
+		s.dials.returnedLate(msg, s.limits.CloseTimeout)
 		s.conns.Unwanted(msg.conn)
 	case *leftClosed:
 		s.onLeftClosed(msg)

@@ -48,13 +48,15 @@ func (s *session) startParked() {
 		s.calls.Parked.Remove(k)
 		if s.subscribers.SubscribedByOthers(k.Op) {
 			s.subscribers.Record(k.Op)
-			k.Run.Generation = s.generation
+			k.Run.Generation = s.last.generation
 			s.out.reply(k, k.AddReceipt(&messages.Ack{}))
 			continue
 		}
-		if !s.answerRepeat(k, now) {
-			s.start(k, now)
+		if f := s.repetition.refuse(k, s.limits.MaxRepeats, now); f != nil {
+			s.out.reply(k, f)
+			continue
 		}
+		s.start(k, now)
 	}
 }
 
@@ -66,7 +68,7 @@ func (s *session) start(k *contract.Call, now time.Time) {
 	}
 	ctx.Init(k, k.Deadline)
 	conn := s.conns.Current
-	k.Run.Conn, k.Run.Ctx, k.Run.Generation = conn, ctx, s.generation
+	k.Run.Conn, k.Run.Ctx, k.Run.Generation = conn, ctx, s.last.generation
 	op, isNew := k.NextRun()
 	if k.Run.Task == nil && !isNew { // else the run follows what an earlier one has begun
 		if k.Run.Attempts++; k.Run.Attempts == 1 {
@@ -166,16 +168,17 @@ func (s *session) onCallReturned(msg *callReturned) {
 	}
 }
 
-// onResult answers a call with its result, or goes on with what its server has answered in place of one.
+// onResult answers a call with its result, or continues its rounds.
 func (s *session) onResult(k *contract.Call, msg *callReturned) {
 	switch result := msg.result.(type) {
 	case *rounds.Asked:
 		s.onAsked(k, msg.conn, result)
 	case *rounds.Answers:
-		s.onAnswered(k, result)
+		k.Run.Rounds = k.Run.Rounds.Answered(result.All)
+		s.continueRounds(k)
 	default:
 		reply := k.AddReceipt(result)
-		s.noteReply(k, reply)
+		s.repetition.note(k, s.limits.MaxRepeats, reply)
 		s.out.reply(k, reply)
 	}
 }
@@ -194,7 +197,7 @@ func (s *session) onCallFailed(k *contract.Call, e *mcpbridge.Error) {
 	switch {
 	case !again:
 		f := k.FailureOf(e)
-		s.noteReply(k, f)
+		s.repetition.note(k, s.limits.MaxRepeats, f)
 		s.out.reply(k, f)
 		if e.Class != mcpbridge.Lost && !e.Begun { // the task is not over, and nobody follows it any longer
 			s.cancelTask(k)
@@ -287,14 +290,8 @@ func (s *session) ask(k *contract.Call, conn dial.Conn, asked *rounds.Asked) {
 	})
 }
 
-// onAnswered takes the answers to all questions of a call.
-func (s *session) onAnswered(k *contract.Call, answers *rounds.Answers) {
-	k.Run.Rounds = k.Run.Rounds.Answered(answers.All)
-	s.continueRounds(k)
-}
-
-// continueRounds has the next round of a call sent: by the ready state or on the next connection. A session that drains sends it on
-// the connection that is still open.
+// continueRounds parks a call whose questions are answered: the next round is sent in the ready state, or on the next connection.
+// A session that drains sends it at once, on the connection that is still open.
 func (s *session) continueRounds(k *contract.Call) {
 	switch {
 	case s.drainOrder == nil:

@@ -12,7 +12,7 @@ import (
 
 // onGrant dials.
 func (s *session) onGrant(msg *contract.Grant) {
-	s.generation = max(s.generation, msg.Generation)
+	s.last.generation = max(s.last.generation, msg.Generation)
 	on := callbacks{
 		cfg: s.cfg, system: s.system, session: &s.mailbox, registry: s.out.registry, of: s.out.of,
 		key: s.key, incarnation: s.incarnation, timeout: s.limits.HandlerTimeout,
@@ -28,13 +28,13 @@ func (s *session) onGrant(msg *contract.Grant) {
 		req.Attributes, req.Trace = head.Attributes, head.Trace
 	}
 	s.dials.start(s.store.Life, dialAttempt{
-		limits: s.limits, store: &s.store, noResume: s.noResume, leftovers: s.leftovers, req: req,
+		limits: s.limits, store: &s.store, req: req,
 		setup: s.server.Setup, ops: s.subscribers.Operations(), previous: s.conns.Resumable,
-		generation: s.generation, saved: s.saved, floor: s.floor, reopens: s.history.wasOpen, stateless: s.stateless,
+		last: s.last, reopens: s.history.wasOpen,
 	})
 }
 
-// onDialed takes the connection, or fails. It returns false if there is none, and that says nothing about the server.
+// onDialed takes the connection, or fails. It returns false if the dial was given up, which says nothing about the server.
 func (s *session) onDialed(msg *dialed) (isOpen bool) {
 	s.dials.returned(msg, s.limits.CloseTimeout)
 	switch {
@@ -52,7 +52,7 @@ func (s *session) onDialed(msg *dialed) (isOpen bool) {
 	s.expireParked(time.Now()) // those that may not wait have not got this connection in time
 	s.conns.Opened(msg.conn)
 	s.credentials.refused = nil
-	info, isNew := msg.conn.Info(), msg.generation != s.generation
+	info, isNew := msg.conn.Info(), msg.generation != s.last.generation
 	opened := &contract.Opened{Of: s.out.of, Generation: msg.generation, Info: info, Expired: msg.expired, Elapsed: msg.elapsed, Dialed: msg.elapsed}
 	if isNew {
 		opened.Lifetime = s.history.lifetime() // of the previous MCP session
@@ -60,7 +60,7 @@ func (s *session) onDialed(msg *dialed) (isOpen bool) {
 	if missed, again := s.history.opened(isNew, s.calls.Parked.Count == 0); again {
 		opened.Restarted, opened.Elapsed = true, missed
 	}
-	s.generation, s.saved, s.stateless = msg.generation, msg.saved, info.Stateless
+	s.last.generation, s.last.saved, s.last.stateless = msg.generation, msg.saved, info.Stateless
 	s.out.report(opened)
 	for _, uri := range msg.missed {
 		s.onNotification(&notificationReceived{note: &messages.ResourceUpdated{URI: uri}})
@@ -73,14 +73,14 @@ func (s *session) onDialed(msg *dialed) (isOpen bool) {
 		s.connectionEnded(s.early.end)
 	}
 	s.keepalive.schedule()
-	s.saver.schedule(s.saved)
-	s.sendCancellations()
+	s.saver.schedule()
+	s.requests.cancelTasks(s.conns.Current, s.limits.CloseTimeout)
 	return true
 }
 
 // onAbandoned takes the outcome of an aborted dial.
 func (s *session) onAbandoned(msg *dialed) {
-	s.dialEnded(msg)
+	s.dials.returnedLate(msg, s.limits.CloseTimeout)
 	if s.credentials.endedDial(msg.err) {
 		s.failParked(s.credentials.refused, s.credentials.until)
 	}

@@ -15,8 +15,9 @@ var errLeft = errors.New("the MCP session is left open")
 
 // dials has the dial that runs, if there is one, and counts what dials have left.
 type dials struct {
-	cfg *contract.Config
-	to  *mailbox.Mailbox // of the session
+	cfg  *contract.Config
+	to   *mailbox.Mailbox // of the session
+	last *lastSession
 
 	abort   context.CancelCauseFunc // of the dial that runs, which then returns with dialed; or nil
 	closing int                     // how many connections that dials have left are being closed
@@ -56,4 +57,10 @@ func (d *dials) returned(msg *dialed, timeout time.Duration) {
 	}
 	d.closing++
 	d.cfg.Async(d.to, func() any { return &leftClosed{msg.left, contract.CloseWithin(timeout, msg.left.Close)} })
+}
+
+// returnedLate is returned for a dial that comes too late. It also notes what is known of the MCP session.
+func (d *dials) returnedLate(msg *dialed, timeout time.Duration) {
+	d.last.openedLate(msg)
+	d.returned(msg, timeout)
 }

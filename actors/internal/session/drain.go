@@ -39,7 +39,7 @@ func (s *session) onDrain(msg *contract.Drain) {
 	s.continueDraining()
 }
 
-// endOfGrace returns when the calls that run are cut off. before is when they were to be cut off without the drain.
+// endOfGrace returns when the calls that run are cut off. before is when they would be cut off without the drain.
 func endOfGrace(order *contract.Drain, limits *mcpbridge.Limits, before time.Time, calls *owed.Calls) time.Time {
 	now := time.Now()
 	switch {
@@ -58,7 +58,7 @@ func endOfGrace(order *contract.Drain, limits *mcpbridge.Limits, before time.Tim
 }
 
 // continueDraining takes the next step of draining: wait for running calls, close the
-// connections one after the other, and send sessionClosed.
+// connections one after the other, and send SessionClosed.
 func (s *session) continueDraining() {
 	now := time.Now()
 	switch {
@@ -84,7 +84,7 @@ func (s *session) continueDraining() {
 	}
 }
 
-// closed: sessionClosed was sent, and the registry is about to stop the actor.
+// closed: SessionClosed was sent, and the registry is about to stop the actor.
 func closed(any) {}
 
 // sendClosed sends the last message.
@@ -103,9 +103,9 @@ func (s *session) sendClosed() {
 // session is to stay open.
 func (s *session) closeConn(conn dial.Conn) {
 	s.conns.Closing = conn
-	generation := s.generation
+	generation := s.last.generation
 	pause, timeout, store := s.calls.Running.Count > 0, s.limits.CloseTimeout, &s.store
-	leave := s.drainOrder.Leave && s.saved && conn.Resume() != nil && !s.conns.IsGone(conn)
+	leave := s.drainOrder.Leave && s.last.saved && conn.Resume() != nil && !s.conns.IsGone(conn)
 	s.left = s.left || leave
 	keep := s.drainOrder.Leave || s.left // the record
 	s.cfg.Async(&s.mailbox, func() any {

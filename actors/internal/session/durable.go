@@ -13,7 +13,6 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/owed"
 	"github.com/mcpactor/mcpactor/actors/internal/questions"
 	"github.com/mcpactor/mcpactor/actors/internal/subscribers"
-	"github.com/mcpactor/mcpactor/internal/repeats"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 )
@@ -28,24 +27,18 @@ type durable struct {
 	out    outbox
 	system *actor.ActorSystem // set when the actor has started
 
-	incarnation   int // counts them
-	generation    uint64
-	floor         uint64 // the first generation is higher, unless the store has a record to resume
-	subscribers   subscribers.Subscribers
-	calls         owed.Calls
-	cancellations owed.Cancellations
-	requests      requests
-	repeats       repeats.Row
+	incarnation int // counts them
+	last        lastSession
+	subscribers subscribers.Subscribers
+	calls       owed.Calls
+	requests    requests
+	repetition  repetition
 
 	conns       connections.Connections
 	history     history
 	credentials credentials
 
-	dials     dials
-	stateless bool     // the last MCP session kept nothing on the server
-	saved     bool     // the store has the last MCP session
-	noResume  bool     // the record in the store is of an MCP session that is being closed
-	leftovers []string // the ids of MCP sessions that could not be closed, and are not resumed
+	dials dials
 
 	cause    *actors.Fault // of the last restart, or nil
 	failedAt time.Time     // when that fault happened

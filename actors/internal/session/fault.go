@@ -22,9 +22,9 @@ func (s *session) connectionEnded(e *mcpbridge.Error) {
 // fail ends the incarnation with a fault. It does not return.
 func (s *session) fail(f *actors.Fault) {
 	if f.Class == mcpbridge.Expired {
-		s.stateless = false // the next MCP session is another one
+		s.last.stateless = false // the next MCP session is another one
 	}
-	f.Key, f.Generation = s.key, s.generation
+	f.Key, f.Generation = s.key, s.last.generation
 	s.cause, s.failedAt = f, time.Now()
 	if !f.Dialing {
 		f.Lived = s.history.ended(s.failedAt)

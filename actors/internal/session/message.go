@@ -34,7 +34,7 @@ type (
 		conn dial.Conn
 		err  error
 	}
-	// heardAgain says that an unheard session is heard again, or brings the error of the attempt to wait for that.
+	// heardAgain says that an unheard session is heard again, or brings the error of the wait.
 	heardAgain struct {
 		conn dial.Conn
 		err  error
@@ -60,7 +60,7 @@ type (
 		conn dial.Conn
 		err  error
 	}
-	// leftClosed says that what a dial has left is closed, or brings the error of the attempt.
+	// leftClosed says that the connection that a dial has left is closed, or brings the error.
 	leftClosed struct {
 		conn dial.Conn
 		err  error

@@ -11,7 +11,7 @@ import (
 // onNotification sends progress to the subscriber of its operation, until the operation is
 // answered, and any other notification to its subscribers and to the registry.
 func (s *session) onNotification(msg *notificationReceived) {
-	stamp := messages.Stamp{Key: s.key, Generation: s.generation, Time: time.Now(), Supervisor: s.cfg.Name}
+	stamp := messages.Stamp{Key: s.key, Generation: s.last.generation, Time: time.Now(), Supervisor: s.cfg.Name}
 	if msg.of != nil {
 		msg.heard.Remove()
 		for k := range s.calls.Unanswered() {

@@ -23,11 +23,12 @@ type Spec struct {
 func Props(spec Spec) (*actor.Props, *mailbox.Mailbox) {
 	d := &durable{
 		cfg: spec.Config, store: spec.Store(), key: spec.Key, server: spec.Server, limits: spec.Limits,
-		bind: spec.Bind, generation: spec.Generation, floor: spec.Floor, noResume: spec.NoResume, leftovers: spec.Leftovers,
+		bind: spec.Bind,
+		last: lastSession{generation: spec.Generation, floor: spec.Floor, noResume: spec.NoResume, leftovers: spec.Leftovers},
 	}
 	d.questions.Post, d.subscribers.Post = d.cfg.Post, d.cfg.Post
 	d.requests = requests{cfg: d.cfg, to: &d.mailbox}
-	d.dials = dials{cfg: d.cfg, to: &d.mailbox}
+	d.dials = dials{cfg: d.cfg, to: &d.mailbox, last: &d.last}
 	d.out = outbox{spec.Registry, spec.Registration, d.cfg.Post}
 	d.mailbox.Parent = spec.Registry
 	d.timer.Fire = func() { d.mailbox.PostUserMessage(&timerFired{}) }

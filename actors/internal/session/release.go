@@ -8,8 +8,8 @@ import (
 	"github.com/mcpactor/mcpactor/internal/dial"
 )
 
-// releaseOld detaches the old connection, once no call runs on it, or the time of these
-// calls (graceEnds) is over. Its MCP session stays open on the server, to be resumed.
+// releaseOld detaches the old connection when no call runs on it any longer, or at graceEnds. Its MCP session stays open on
+// the server, to be resumed.
 func (s *session) releaseOld() {
 	if s.conns.Old == nil || s.conns.Closing != nil {
 		return
@@ -33,18 +33,9 @@ func (s *session) releaseOld() {
 
 // onLateDial releases the connection that the previous incarnation has dialed.
 func (s *session) onLateDial(msg *dialed) {
-	s.dialEnded(msg)
+	s.dials.returnedLate(msg, s.limits.CloseTimeout)
 	s.conns.Unwanted(msg.conn)
 	s.releaseOld()
-}
-
-// dialEnded notes what is known of the MCP session of a dial that came too late.
-func (s *session) dialEnded(msg *dialed) {
-	s.generation = max(s.generation, msg.generation)
-	if msg.conn != nil {
-		s.saved = msg.saved
-	}
-	s.dials.returned(msg, s.limits.CloseTimeout)
 }
 
 // onLeftClosed keeps what could not be closed. An opening whose server does not answer is reported only to whoever closes the

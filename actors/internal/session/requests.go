@@ -6,6 +6,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/actors/internal/contract"
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
+	"github.com/mcpactor/mcpactor/actors/internal/owed"
 	"github.com/mcpactor/mcpactor/internal/dial"
 	"github.com/mcpactor/mcpactor/internal/tasks"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -13,7 +14,7 @@ import (
 )
 
 const (
-	// listTimeout bounds tools/list for the annotations of tools whose calls were lost. A server that does not answer it
+	// listTimeout bounds tools/list, which brings the annotations of tools whose calls were lost. A server that does not answer it
 	// must not keep the callers waiting.
 	listTimeout = time.Second / 2
 	// unheardListTimeout bounds it while the session is unheard: it waits for the server first.
@@ -27,7 +28,9 @@ const (
 type requests struct {
 	cfg     *contract.Config
 	to      *mailbox.Mailbox // of the session
-	running int
+	running int              // how many have not returned
+
+	cancellations owed.Cancellations // wait for a connection
 }
 
 // send runs a request, and sends its outcome to the session, which then calls returned.
@@ -39,7 +42,7 @@ func (r *requests) send(f func() any) {
 // returned notes that an outcome has come.
 func (r *requests) returned() { r.running-- }
 
-// listTools lists the tools for the annotations of the tool of a call that was lost. toolsListed follows.
+// listTools lists the tools: a call was lost, and the annotations of its tool are needed. toolsListed follows.
 func (r *requests) listTools(conn dial.Conn, k *contract.Call) {
 	timeout, isUnheard := listTimeout, k.Run.Lost.Session == mcpbridge.Unheard
 	if isUnheard {
@@ -56,6 +59,17 @@ func (r *requests) listTools(conn dial.Conn, k *contract.Call) {
 			return err
 		})}
 	})
+}
+
+// cancelTasks sends the cancellations that wait for a connection, if there is one now.
+func (r *requests) cancelTasks(conn dial.Conn, timeout time.Duration) {
+	if conn == nil {
+		return
+	}
+	for _, cancel := range r.cancellations {
+		r.cancelTask(conn, timeout, cancel)
+	}
+	r.cancellations = nil
 }
 
 // cancelTask cancels a task, within a timeout. taskCancelled follows.

@@ -17,26 +17,36 @@ type saver struct {
 	store *contract.KeyStore
 	to    *mailbox.Mailbox // of the session
 	timer *alarm.Timer
+	last  *lastSession
 
 	at     time.Time // when the store is asked, or zero
 	saving bool      // recordSaved will come
 }
 
 // schedule sets the time at which the store is asked, unless it has the record.
-func (v *saver) schedule(saved bool) {
-	if v.store.Cfg.Store != nil && !saved && !v.saving {
+func (v *saver) schedule() {
+	if v.store.Cfg.Store != nil && !v.last.saved && !v.saving {
 		v.at = time.Now().Add(saveAfter)
 		v.timer.By(v.at)
 	}
 }
 
-// saveIfDue asks the store if that is due.
-func (v *saver) saveIfDue(conn dial.Conn, generation uint64) {
-	if !v.timer.IsDue(v.at) {
+// saveIfDue asks the store if that is due, and no dial since has saved the record.
+func (v *saver) saveIfDue(conn dial.Conn) {
+	if v.last.saved || !v.timer.IsDue(v.at) {
 		return
 	}
 	v.saving, v.at = true, time.Time{}
+	generation := v.last.generation
 	v.store.Cfg.Async(v.to, func() any {
 		return &recordSaved{conn, v.store.SaveLater(conn, generation)}
 	})
+}
+
+// returned notes whether the store has taken the record, if it is that of the current connection.
+func (v *saver) returned(msg *recordSaved, current dial.Conn) {
+	v.saving = false
+	if msg.conn == current {
+		v.last.saved = v.last.saved || msg.saved
+	}
 }

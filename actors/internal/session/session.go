@@ -10,7 +10,7 @@ import (
 //
 //	start ──▶ idle ◀──▶ queued ──grant──▶ connecting ──dialed──▶ ready
 //	            ▲          ▲               │   │                   │
-//	            └────┬─────┘   abandonDial │   │                   │
+//	            └────┬─────┘   AbandonDial │   │                   │
 //	                 │                     ▼   │                   │
 //	             releasing ◀────── abandoning  │                   │
 //	                 ▲                         │                   │
@@ -49,7 +49,7 @@ func newSession(d *durable) *session {
 	return &session{
 		durable:   d,
 		keepalive: keepalive{cfg: d.cfg, to: &d.mailbox, timer: &d.timer, every: d.server.KeepAlive},
-		saver:     saver{store: &d.store, to: &d.mailbox, timer: &d.timer},
+		saver:     saver{store: &d.store, to: &d.mailbox, timer: &d.timer, last: &d.last},
 	}
 }
 

@@ -77,7 +77,7 @@ func (s *session) idle(message any) {
 		if s.wanted() {
 			s.proceed()
 		}
-	case *contract.Grant: // it crossed becameIdle
+	case *contract.Grant: // it crossed BecameIdle
 		s.state = s.connecting
 		s.onGrant(msg)
 	default:
@@ -160,8 +160,8 @@ func (s *session) ready(message any) {
 	case *timerFired:
 		s.keepAlive()
 	case *recordSaved:
-		s.onRecordSaved(msg)
-		s.saver.schedule(s.saved)
+		s.saver.returned(msg, s.conns.Current)
+		s.saver.schedule()
 	case *disconnected:
 		if msg.from == s.incarnation {
 			s.connectionEnded(msg.err)
@@ -184,9 +184,9 @@ func (s *session) draining(message any) {
 	case *pingReturned:
 		s.keepalive.pinging = false
 	case *recordSaved:
-		s.onRecordSaved(msg)
+		s.saver.returned(msg, s.conns.Current)
 	case *dialed:
-		s.dialEnded(msg)
+		s.dials.returnedLate(msg, s.limits.CloseTimeout)
 		s.conns.Current = msg.conn
 	case *connDetached:
 		s.onConnDetachedDraining(msg)
@@ -217,7 +217,7 @@ func (s *session) always(msg any) {
 	case *pingReturned:
 		s.onPingReturned(msg)
 	case *recordSaved:
-		s.onRecordSaved(msg)
+		s.saver.returned(msg, s.conns.Current)
 	case *heardAgain, *taskCancelled:
 		s.requests.returned()
 	case *leftClosed:
@@ -248,7 +248,7 @@ func (s *session) always(msg any) {
 	case *disconnected, *connDetached, *contract.AbandonDial, *contract.ServerDown, *contract.Directive:
 		// of a connection, a dial or an incarnation that has ended
 	default:
-		contract.About(s.cfg.Logger.Error(), s.key, s.generation).Type("message", msg).Msg("session received a message that it does not handle")
+		contract.About(s.cfg.Logger.Error(), s.key, s.last.generation).Type("message", msg).Msg("session received a message that it does not handle")
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// onStopped answers calls and closes connections that are left. After sessionClosed there
+// onStopped answers calls and closes connections that are left. After SessionClosed there
 // are none, but user code can stop any actor before.
 func (s *session) onStopped() {
 	s.timer.Stop()

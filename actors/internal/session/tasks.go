@@ -26,20 +26,8 @@ func (s *session) onTaskHeard(msg *contract.TaskHeard) {
 	}
 }
 
-// cancelTask cancels the task of a call that was answered before the task is over, if it has become one: now, or on the next
-// connection.
+// cancelTask cancels the task that an answered call has become, if that is not over: now, or on the next connection.
 func (s *session) cancelTask(k *contract.Call) {
-	s.cancellations.Add(k, s.drainOrder != nil)
-	s.sendCancellations()
-}
-
-// sendCancellations cancels the tasks that are to be cancelled, if there is a connection.
-func (s *session) sendCancellations() {
-	if s.conns.Current == nil {
-		return
-	}
-	for _, cancel := range s.cancellations {
-		s.requests.cancelTask(s.conns.Current, s.limits.CloseTimeout, cancel)
-	}
-	s.cancellations = nil
+	s.requests.cancellations.Add(k, s.drainOrder != nil)
+	s.requests.cancelTasks(s.conns.Current, s.limits.CloseTimeout)
 }

@@ -12,9 +12,7 @@ func (s *session) keepAlive() {
 	if e := s.keepalive.pingIfDue(s.conns.Current); e != nil {
 		s.connectionEnded(e)
 	}
-	if !s.saved { // a dial since may have saved it
-		s.saver.saveIfDue(s.conns.Current, s.generation)
-	}
+	s.saver.saveIfDue(s.conns.Current)
 }
 
 // onPingReturned ends the incarnation if a ping says that the connection has ended.
@@ -23,14 +21,6 @@ func (s *session) onPingReturned(msg *pingReturned) {
 	s.conns.NoteGone(msg.conn, e)
 	if msg.conn == s.conns.Current && s.keepalive.returned(e) {
 		s.connectionEnded(e)
-	}
-}
-
-// onRecordSaved notes whether the store has the MCP session.
-func (s *session) onRecordSaved(msg *recordSaved) {
-	s.saver.saving = false
-	if msg.conn == s.conns.Current {
-		s.saved = s.saved || msg.saved
 	}
 }
 

@@ -86,7 +86,7 @@ func (s *Sessions) CleanUp(key messages.Key, left []contract.Leftover, leave boo
 	}
 	reg := &table.Registration{Key: key, Server: srv, Session: admission.Session{Draining: true, Cleanup: true}}
 	reg.DrainedBy, reg.Leftovers = contract.Drain{Leave: leave}, left
-	props, box := cleanup.Props(s.join(reg, nil), cleanup.Work{Leftovers: left, Leave: leave})
+	props, box := cleanup.Props(s.join(reg, nil), cleanup.Sessions{Leftovers: left, Leave: leave})
 	s.start(reg, props, box)
 	if s.Table.Servers[key.Server] != srv {
 		s.Gate.Remove(srv.Turns) // when this session has left

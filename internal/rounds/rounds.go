@@ -11,19 +11,10 @@
 package rounds
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"maps"
-
-	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/messages"
 )
-
-// ResultType is the resultType of a result that asks for input.
-const ResultType = "input_required"
 
 const (
 	// maxRounds bounds how often a server may ask for input before it answers.
@@ -31,59 +22,6 @@ const (
 	// maxEmpty bounds how often a server may only ask to repeat the request.
 	maxEmpty = 3
 )
-
-// Question is a question of a result.
-type Question struct {
-	Params mcp.InputRequest
-	Raw    json.RawMessage // the parameters as they came, or nil
-}
-
-// Asked is a result that asks for input. Immutable.
-type Asked struct {
-	messages.Receipt
-	Questions map[string]Question // by their keys
-	State     json.RawMessage     // to be sent back as it came, or nil
-	Raw       json.RawMessage     // that Decode decodes; read-only
-}
-
-// Decode decodes a result that asks for input.
-func Decode(raw []byte) (*Asked, error) {
-	var wire struct {
-		Requests map[string]struct {
-			Method string          `json:"method"`
-			Params json.RawMessage `json:"params"`
-		} `json:"inputRequests"`
-		State json.RawMessage `json:"requestState"`
-	}
-	if err := json.Unmarshal(raw, &wire); err != nil {
-		return nil, err
-	}
-	a := &Asked{Questions: map[string]Question{}, Raw: bytes.Clone(raw)}
-	if len(wire.State) > 0 && string(wire.State) != "null" {
-		a.State = wire.State
-	}
-	for key, one := range wire.Requests {
-		params := one.Params
-		if len(params) == 0 {
-			params = json.RawMessage("{}") // roots/list may have none
-		}
-		text, err := json.Marshal(map[string]any{key: map[string]any{"method": one.Method, "params": params}})
-		if err != nil {
-			return nil, err
-		}
-		var typed mcp.InputRequestMap
-		if err := json.Unmarshal(text, &typed); err != nil {
-			return nil, fmt.Errorf("inputRequests: %w", err)
-		}
-		for _, its := range typed {
-			a.Questions[key] = Question{its, one.Params}
-		}
-	}
-	if len(a.Questions) == 0 && a.State == nil {
-		return nil, errors.New("it has neither inputRequests nor a requestState")
-	}
-	return a, nil
-}
 
 // Rounds are the rounds of one operation so far. It is a value: its methods return the next one. The zero value is that of an
 // operation whose first request was not answered.
@@ -151,53 +89,4 @@ func (r Rounds) Request(of messages.Operation) messages.Operation {
 		return of
 	}
 	return &Next{Operation: of, State: r.asked.State, Answers: r.answers}
-}
-
-// Next is a later round of an operation.
-type Next struct {
-	messages.Operation
-	State   json.RawMessage // or nil
-	Answers map[string]json.RawMessage
-}
-
-// Sent returns the operation that is sent: that of the first round, with the answers and the state.
-func (n *Next) Sent() messages.Operation {
-	h := *n.Head()
-	h.Extra = maps.Clone(h.Extra)
-	if h.Extra == nil {
-		h.Extra = map[string]json.RawMessage{}
-	}
-	delete(h.Extra, "inputResponses")
-	delete(h.Extra, "requestState")
-	if len(n.Answers) > 0 {
-		h.Extra["inputResponses"], _ = json.Marshal(n.Answers) // they are JSON
-	}
-	if n.State != nil {
-		h.Extra["requestState"] = n.State
-	}
-	return messages.With(n.Operation, h)
-}
-
-// IsLater reports whether an operation is a later round: one that [Next.Sent] has returned, or that a caller sends who follows the rounds
-// itself.
-func IsLater(op messages.Operation) bool {
-	extra := op.Head().Extra
-	return extra["inputResponses"] != nil || extra["requestState"] != nil
-}
-
-// Questions asks the questions of a round. Nothing is sent to the server, and the end of its connection does not end them. The result
-// is [Answers].
-type Questions struct {
-	messages.Header
-	Call  messages.Operation // whose handler is asked
-	Asked *Asked
-}
-
-// Method returns the name of the result that has the questions.
-func (*Questions) Method() string { return ResultType }
-
-// Answers are the answers to all questions of a round, by their keys.
-type Answers struct {
-	messages.Receipt
-	All map[string]json.RawMessage
 }

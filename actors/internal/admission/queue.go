@@ -13,7 +13,7 @@ import (
 type queue struct {
 	servers ring.Ring[*Server]     // with a place that has its turn
 	retries ring.Ring[*Tenant]     // with stuck lines, and maybe a slot for them
-	probes  alarm.Alarm[*Endpoint] // when the next one of an endpoint is due, for which a place is blocked
+	probes  alarm.Alarm[*Endpoint] // when the next probe of an endpoint is due, if a place is blocked until then
 	skipped int                    // places and lines for which this step has no decision
 	changed bool                   // there may be a decision
 }
@@ -95,8 +95,8 @@ func (q *queue) unblock(ep *Endpoint) {
 	}
 }
 
-// stick takes a line out of turn, until its tenant may have a slot. Other lines of the tenant that are stuck need
-// not be looked at before.
+// stick takes a line out of turn, until its tenant may have a slot. Until then, the other stuck lines of the tenant are
+// not looked at either.
 func (q *queue) stick(l *line) {
 	q.retries.Remove(&l.tenant.retry)
 	l.tenant.stuck.Push(&l.stuck, l)
@@ -110,8 +110,8 @@ func (q *queue) unstick(t *Tenant) {
 	q.changed = true
 }
 
-// retry gives turns to lines that were stuck, and whose tenant may have a slot now: to maxSkipped of them, and to
-// others when these have not used it up.
+// retry gives turns to stuck lines whose tenant may have a slot now: to maxSkipped of them in one step. The others have
+// theirs in later steps, unless the tenant is at its quota again.
 func (q *queue) retry() {
 	n := 0
 	for t := range q.retries.All() {

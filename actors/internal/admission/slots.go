@@ -61,8 +61,8 @@ func (sl *slots) reduce(srv *Server) {
 	}
 }
 
-// surplus evicts a session although no other one needs its slot: more than withoutSlot have none, or a reload has
-// lowered a quota.
+// surplus evicts a session although no other one needs its slot: more than withoutSlot sessions have no slot, or a reload
+// has lowered a quota.
 func (sl *slots) surplus(withoutSlot int) (Decision, bool) {
 	if last := sl.rested; last != nil {
 		if sl.all.LRU.Len(NoSlot) > withoutSlot {
@@ -81,8 +81,8 @@ func (sl *slots) surplus(withoutSlot int) (Decision, bool) {
 	return Decision{}, false
 }
 
-// oldestWithoutSlot returns the least recently used session without a slot: of the tenant of the latest
-// one if it has another one, and else of all.
+// oldestWithoutSlot returns the least recently used session without a slot: another one of the tenant of the latest
+// session, or else one of all sessions.
 func (sl *slots) oldestWithoutSlot(latest *Session) *Session {
 	if latest.Tenant != nil {
 		for s := range latest.Tenant.LRU.Oldest(NoSlot) {

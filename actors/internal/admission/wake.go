@@ -11,8 +11,7 @@ func (g *Gate) Wake() (at time.Time) {
 	return at
 }
 
-// Due ends the youth of starts and lets probes begin whose time has come. If too many probes are due for one step, the others
-// stay due.
+// Due ends the youth of starts, and lets the probes begin that are due. If too many are due for one step, the others stay due.
 func (g *Gate) Due(now time.Time) {
 	if g.starts.pass(now) {
 		g.queue.changed = true

@@ -13,26 +13,27 @@ import (
 	"github.com/mcpactor/mcpactor/actors/internal/mailbox"
 )
 
-// cleanup is the actor. The registry knows it as a session that drains, takes no calls, and ends when its work is done.
+// cleanup is the actor. The registry knows it as a session that drains, takes no calls, and ends when the leftovers are closed,
+// or cannot be closed.
 //
 //	loading ──▶ queued ──grant──▶ closing ──▶ done ──▶ closed
 //
 // Its state outlives a restart, which only a bug causes.
 type cleanup struct {
 	contract.Child
-	state   func(message any) // the behavior: a method below, from loading to closed
-	work    Work
-	closes  bool      // leftoversClosed will come
-	giveUp  time.Time // when it has waited too long for its grant
-	bug     *actors.Fault
-	last    contract.SessionClosed // is sent when the work is done
-	timer   alarm.Timer            // sends timerFired
-	mailbox mailbox.Mailbox
+	state    func(message any) // the behavior: a method below, from loading to closed
+	sessions Sessions
+	closes   bool      // leftoversClosed will come
+	giveUp   time.Time // when it has waited too long for its grant
+	bug      *actors.Fault
+	last     contract.SessionClosed // is sent when nothing is left to do
+	timer    alarm.Timer            // sends timerFired
+	mailbox  mailbox.Mailbox
 }
 
 // Props returns the Props of the actor, and its mailbox.
-func Props(child contract.Child, work Work) (*actor.Props, *mailbox.Mailbox) {
-	a := &cleanup{Child: child, work: work, last: contract.SessionClosed{Of: child.Registration}}
+func Props(child contract.Child, sessions Sessions) (*actor.Props, *mailbox.Mailbox) {
+	a := &cleanup{Child: child, sessions: sessions, last: contract.SessionClosed{Of: child.Registration}}
 	a.mailbox.Parent = a.Registry
 	a.timer.Fire = func() { a.mailbox.PostUserMessage(&timerFired{}) }
 	return actor.PropsFromProducer(func() actor.Actor { return a }, a.Config.RunsOn(&a.mailbox)...), &a.mailbox
@@ -69,7 +70,7 @@ func (a *cleanup) queued(message any) {
 		a.onGrant()
 	case *timerFired:
 		a.timer.Fired()
-		a.finish(a.work.undone("it waited too long for its turn to be closed"))
+		a.finish(a.sessions.unclosed("it waited too long for its turn to be closed"))
 	}
 }
 
@@ -94,8 +95,7 @@ func (a *cleanup) done(message any) {
 // closed: the last message was sent, and the registry is about to stop the actor.
 func (a *cleanup) closed(any) {}
 
-// onStarted begins with the work. After a bug, it gives up the work, unless that is under way: its connections are
-// awaited.
+// onStarted loads the record of the store. After a bug, nothing more is closed, and what is being closed is awaited.
 func (a *cleanup) onStarted() {
 	if a.giveUp.IsZero() {
 		a.giveUp = time.Now().Add(a.Limits.DrainTimeout + a.Limits.CloseTimeout + contract.UnresponsiveAfter)
@@ -104,7 +104,7 @@ func (a *cleanup) onStarted() {
 	case a.closes:
 		a.state = a.closing
 	case a.bug != nil:
-		a.finish(a.work.undone(a.bug.Cause.Error()))
+		a.finish(a.sessions.unclosed(a.bug.Cause.Error()))
 	case a.Config.Store == nil:
 		a.onRecordLoaded(&recordLoaded{})
 	default:
@@ -115,10 +115,10 @@ func (a *cleanup) onStarted() {
 
 // onRecordLoaded asks for a grant, as for a dial. A key without leftovers needs none.
 func (a *cleanup) onRecordLoaded(msg *recordLoaded) {
-	if a.work.keep(msg.record); msg.record != nil {
+	if a.sessions.keep(msg.record); msg.record != nil {
 		a.Generation = max(a.Generation, msg.record.Generation)
 	}
-	if a.work.isEmpty() {
+	if a.sessions.isEmpty() {
 		a.finish(&leftoversClosed{})
 		return
 	}
@@ -130,8 +130,8 @@ func (a *cleanup) onRecordLoaded(msg *recordLoaded) {
 // onGrant closes the leftovers.
 func (a *cleanup) onGrant() {
 	a.state, a.closes = a.closing, true
-	work, timeout, store, generation := a.work, a.Limits.CloseTimeout, a.Store(), a.Generation
-	a.Config.Async(&a.mailbox, func() any { return work.do(timeout, store, generation) })
+	sessions, timeout, store, generation := a.sessions, a.Limits.CloseTimeout, a.Store(), a.Generation
+	a.Config.Async(&a.mailbox, func() any { return sessions.close(timeout, store, generation) })
 }
 
 // finish sends the last message, unless timerFired comes first.
@@ -167,7 +167,7 @@ func (a *cleanup) recoverBug(c actor.Context) {
 		Bytes("stack", debug.Stack()).Msg("session panicked")
 	switch msg := c.Message().(type) {
 	case *recordLoaded:
-		a.work.keep(msg.record)
+		a.sessions.keep(msg.record)
 	case *leftoversClosed:
 		a.closes = false
 	case *timerFired:

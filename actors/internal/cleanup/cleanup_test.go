@@ -17,8 +17,8 @@ func TestAfterABugTheActorWaitsForWhatItCloses(t *testing.T) {
 	for _, closes := range []bool{true, false} {
 		registry, read := mailboxtest.New()
 		a := &cleanup{
-			Child: contract.Child{Config: &contract.Config{}, Registry: registry, Limits: new(mcpbridge.Limits)},
-			work:  Work{Leftovers: left}, closes: closes, bug: &actors.Fault{Cause: &mcpbridge.Error{Detail: "a bug"}},
+			Child:    contract.Child{Config: &contract.Config{}, Registry: registry, Limits: new(mcpbridge.Limits)},
+			sessions: Sessions{Leftovers: left}, closes: closes, bug: &actors.Fault{Cause: &mcpbridge.Error{Detail: "a bug"}},
 		}
 		a.onStarted()
 		if !closes {

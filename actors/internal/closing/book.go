@@ -36,7 +36,7 @@ type Order struct {
 	Sessions table.Cursor // those to drain
 	ByScope  bool         // more sessions are drained, see [Command.ScopesDrained]
 	UpTo     uint64       // the serial of the last session to drain
-	Keeps    bool         // what its scopes hold
+	Keeps    bool         // the handles of its scopes
 	Stored   bool         // the store is asked for the keys that it has, see [Book.Listed]
 }
 
@@ -69,7 +69,7 @@ func (c *Command) drains() bool { return c.Sessions.More() || c.ByScope || c.rel
 // Releasing notes that handles are released before the sessions are told to drain.
 func (c *Command) Releasing() { c.releasing++ }
 
-// Released notes that this is over, with what was not released.
+// Released notes that one such release is over. left is what was not released.
 func (c *Command) Released(left []messages.Left) {
 	if !c.replied {
 		c.releasing--
@@ -212,9 +212,9 @@ func (c *Command) left(key messages.Key, reason string) {
 	c.Reply.Left = append(c.Reply.Left, messages.Left{Key: key, Reason: reason})
 }
 
-// Next returns the next key of a close command that may have something left open, and whether that is to be closed for the
-// command. more is false if there is none, or none yet: first, all sessions are told to drain. has reports whether a key has
-// sessions, which close what the store has of it.
+// Next returns the next key for which a close command may find something left open, and whether the command is to close that.
+// more is false if there is no such key, or none yet: first, all sessions are told to drain. has reports whether a key has
+// sessions: these close what the store has of it.
 func (b *Book) Next(c *Command, has func(messages.Key) bool) (key messages.Key, closes, more bool) {
 	if c.replied || c.drains() || c.cleanups >= maxCleanups {
 		return key, false, false

@@ -11,8 +11,8 @@ import (
 // MinLeftovers is how many leftovers are kept in any case.
 const MinLeftovers = 1024
 
-// Leftovers are the MCP sessions that could not be closed, by key. Those beyond the limit,
-// which only a server that refuses every DELETE exceeds, are counted and dropped.
+// Leftovers are the MCP sessions that could not be closed, by key. Those beyond the limit
+// are counted and dropped: only a server that refuses every DELETE leaves so many.
 type Leftovers struct {
 	limit   int
 	count   int

@@ -66,7 +66,7 @@ type server struct {
 type kind struct {
 	*Kind
 	line   line
-	all    map[string]*Handle  // by [Kind.place]
+	all    map[string]*Handle  // by [Kind.fullID]
 	stale  map[string][]Holder // who has held a handle that is no more, and may not know that: they do not mean one that is minted with its id
 	mints  map[*Mint]bool      // granted, and without an answer
 	look   *look               // for what lost mints have minted

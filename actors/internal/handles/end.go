@@ -190,7 +190,7 @@ func (b *Book) Moved(matches func(messages.Key) bool, now time.Time) {
 		}
 		for _, h := range k.sorted(func(h *Handle) bool { return matches(h.key) }) {
 			b.answer(h, func(*End) {})
-			delete(k.all, h.place())
+			delete(k.all, h.fullID())
 			delete(b.records, h.Record)
 			h.state = over
 			k.line.used--

@@ -45,8 +45,8 @@ const (
 	over
 )
 
-// place returns under which name the book has it.
-func (h *Handle) place() string { return h.Kind.place(h.ID, h.key.Scope) }
+// fullID returns the ID of the handle, which is that of no other handle of its kind.
+func (h *Handle) fullID() string { return h.Kind.fullID(h.ID, h.key.Scope) }
 
 // isHeldBy reports whether a holder that matches holds it.
 func (h *Handle) isHeldBy(matches func(Holder) bool) bool {

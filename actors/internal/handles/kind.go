@@ -191,8 +191,8 @@ const uniqueLength = 16
 // IsUnique reports whether a handle is never minted again.
 func (k *Kind) IsUnique(id string) bool { return k.Unique || len(id) >= uniqueLength }
 
-// place returns under which name the book has a handle: that of another scope may have the same ID if each has a process of its own.
-func (k *Kind) place(id, scope string) string {
+// fullID returns the ID of a handle with its scope, if another scope may have a handle with the same ID.
+func (k *Kind) fullID(id, scope string) string {
 	if k.PerScope && !k.IsUnique(id) {
 		return strconv.Quote(scope) + id
 	}

@@ -51,7 +51,7 @@ func (b *Book) settle(k *kind, now time.Time) {
 	}
 	k.look = nil
 	ids := slices.DeleteFunc(l.ids, func(id string) bool {
-		at := k.place(id, l.lost[0].By.Scope)
+		at := k.fullID(id, l.lost[0].By.Scope)
 		return k.all[at] != nil || l.ended[at]
 	})
 	for _, m := range l.lost {
@@ -69,7 +69,7 @@ func (b *Book) settle(k *kind, now time.Time) {
 			m.state, m.found, m.suspect = settled, ids[0], l.broke
 			k.found = b.turn
 			b.minted(k, m, m.found, 0, now)
-			k.all[k.place(m.found, m.By.Scope)].turn = b.turn
+			k.all[k.fullID(m.found, m.By.Scope)].turn = b.turn
 			ids = ids[1:]
 		}
 	}

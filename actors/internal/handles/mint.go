@@ -28,7 +28,7 @@ func (b *Book) Refuse() {
 // Answered notes the answer to a mint that was sent. It may come after the call has failed.
 func (b *Book) Answered(m *Mint, a Answer, generation uint64, now time.Time) {
 	k := b.kindOf(m.Kind.Server, m.Kind.Mint)
-	same := k.all[k.place(a.ID, m.By.Scope)]
+	same := k.all[k.fullID(a.ID, m.By.Scope)]
 	switch {
 	case m.state == settled && a.ID != "":
 		b.late(k, m, a.ID, generation, now)
@@ -67,9 +67,9 @@ func (b *Book) Answered(m *Mint, a Answer, generation uint64, now time.Time) {
 
 // late notes what a mint has minted that was settled by a list before. The list may have been of an earlier time, or what it has may be another's.
 func (b *Book) late(k *kind, m *Mint, id string, generation uint64, now time.Time) {
-	found := k.all[k.place(m.found, m.By.Scope)]
+	found := k.all[k.fullID(m.found, m.By.Scope)]
 	switch {
-	case id != m.found && k.all[k.place(id, m.By.Scope)] == nil:
+	case id != m.found && k.all[k.fullID(id, m.By.Scope)] == nil:
 		k.line.used++
 		m.ended, m.suspect = true, true
 		b.minted(k, m, id, generation, now)

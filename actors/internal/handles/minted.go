@@ -13,7 +13,7 @@ const unbound = "its session was lost"
 
 // minted notes which handle a mint has minted.
 func (b *Book) minted(k *kind, m *Mint, id string, generation uint64, now time.Time) {
-	h := k.all[k.place(id, m.By.Scope)]
+	h := k.all[k.fullID(id, m.By.Scope)]
 	if h != nil && k.IsUnique(id) && h.state != releasing { // the server has one for all who ask
 		k.line.used--
 		b.decide(Decision{Forget: m.Record})
@@ -48,7 +48,7 @@ func (b *Book) added(k *kind, m *Mint, id string, generation uint64, now time.Ti
 	if m.suspect {
 		h.suspect.raise()
 	}
-	at := h.place()
+	at := h.fullID()
 	before := k.all[at]
 	k.all[at] = h // first: it has a place
 	if before != nil {

@@ -129,7 +129,7 @@ func (b *Book) remove(h *Handle, what What, reason string, now time.Time) {
 // drop removes a handle, and its record.
 func (b *Book) drop(h *Handle, now time.Time) {
 	k := b.kindOf(h.Server, h.Mint)
-	at := h.place()
+	at := h.fullID()
 	if k.all[at] == h {
 		delete(k.all, at)
 	}

@@ -30,8 +30,8 @@ func (b *Book) Restore(at messages.Key, r Record, until, now time.Time) {
 		b.lose(k, m, now)
 		return
 	}
-	place := k.place(r.ID, holder.Scope)
-	before := k.all[place] // two records of one id
+	id := k.fullID(r.ID, holder.Scope)
+	before := k.all[id] // two records of one id
 	if before != nil && !r.Since.After(before.Minted) {
 		k.line.used--
 		b.decide(Decision{Forget: at})
@@ -42,7 +42,7 @@ func (b *Book) Restore(at messages.Key, r Record, until, now time.Time) {
 		holders: []Holder{holder}, restored: holder, isOrphan: true, IsDoubtful: true, suspect: make(suspicion),
 	}
 	h.suspect.raise()
-	k.all[place] = h
+	k.all[id] = h
 	if before != nil {
 		b.lost(before, reminted, now)
 	}

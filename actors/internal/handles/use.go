@@ -15,7 +15,7 @@ func (b *Book) Begins(tool string, given []Name, by Holder, now time.Time) (uses
 		if k == nil {
 			continue
 		}
-		at := k.place(n.ID, by.Scope)
+		at := k.fullID(n.ID, by.Scope)
 		h := k.all[at]
 		if (h == nil || !slices.Contains(h.holders, by)) && slices.Contains(k.stale[at], by) {
 			return nil, true

@@ -40,8 +40,8 @@ type Place struct {
 	health   Node[*Place]
 }
 
-// Control is a second MCP session of a key, which is opened beside the first to ask it what the first has
-// refused. It needs a permit, and no slot: it uses that of the first.
+// Control is a second MCP session of a key. It is opened beside the first one, and asked what the first one has
+// refused. It needs a permit, and no slot: it uses that of the first one.
 type Control struct {
 	Of  *Session
 	For any // who waits for AllowControl
@@ -61,7 +61,7 @@ type line struct {
 	stuck    ring.Node[*line] // in Tenant.stuck, while the tenant is at its quota
 }
 
-// Tenant is whose sessions share a quota. The zero value has no limit yet.
+// Tenant has sessions that share a quota. The zero value has no limit yet.
 type Tenant struct {
 	Quota
 	stuck   ring.Ring[*line]
@@ -78,9 +78,6 @@ type Endpoint struct {
 	wake   alarm.Entry[*Endpoint] // for the next probe; not set while nothing waits for it
 }
 
-// endpoints are all endpoints that have places, by their addresses.
-type endpoints map[string]*Endpoint
-
 // AllowsProbe reports whether another probe may begin.
 func (ep *Endpoint) AllowsProbe(now time.Time) bool {
 	return len(ep.Probes) < MaxProbes && !now.Before(ep.Next)
@@ -91,44 +88,8 @@ func (ep *Endpoint) endProbe(probe *Session) {
 	ep.Probes = slices.DeleteFunc(ep.Probes, func(p *Session) bool { return p == probe })
 }
 
-// Ranks of the places of a server by their health.
-const (
-	downPlace Rank = 1
-	upPlace   Rank = 2
-)
-
-// noteHealth notes the health of an endpoint at the servers whose PerKey has led to it.
-func (ep *Endpoint) noteHealth() {
-	to := Unranked
-	switch {
-	case ep.Down:
-		to = downPlace
-	case !ep.SeenAt.IsZero():
-		to = upPlace
-	}
-	for _, p := range ep.places {
-		if p != p.server.Home && p.health.Rank != to {
-			p.server.health.Put(&p.health, to, p)
-		}
-	}
-}
-
-// Foremost returns the endpoint that shows the health of a server: of the places that PerKey has led to, one
-// that is down, or else one that is up.
-func (srv *Server) Foremost() *Endpoint {
-	for _, of := range []Rank{downPlace, upPlace} {
-		if p := srv.health.First(of); p != nil {
-			return p.Endpoint
-		}
-	}
-	return srv.Home.Endpoint
-}
-
 // Waiting returns how many places have a turn.
 func (srv *Server) Waiting() int { return srv.places.Count }
-
-// Down returns how many of the places that PerKey has led to are known to be down.
-func (srv *Server) Down() int { return srv.health.Len(downPlace) }
 
 // StartRoom returns how many more sessions of the server may dial, as far as processes that start bound it.
 func (srv *Server) StartRoom() int {
@@ -140,49 +101,6 @@ func (srv *Server) StartRoom() int {
 
 // IsHome reports whether the sessions of the server begin at this place.
 func (p *Place) IsHome() bool { return p == p.server.Home }
-
-// newPlace returns a place of a server. Without a known address, it shares its endpoint with no other place.
-func (all endpoints) newPlace(srv *Server, address string) *Place {
-	ep := all[address]
-	if ep == nil {
-		ep = new(Endpoint)
-		ep.wake.What = ep
-		if address != "" {
-			all[address] = ep
-		}
-	}
-	p := &Place{Endpoint: ep, server: srv, address: address, known: map[*Tenant]*line{}}
-	ep.places = append(ep.places, p)
-	return p
-}
-
-// placeAt returns the place of a server with an address.
-func (all endpoints) placeAt(srv *Server, address string) *Place {
-	if address == srv.Home.address {
-		return srv.Home
-	}
-	p := srv.others[address]
-	if p == nil {
-		p = all.newPlace(srv, address)
-		srv.others[address] = p
-		p.Endpoint.noteHealth()
-	}
-	return p
-}
-
-// leave notes that a session has left a place, or that its server is no longer configured. A place without
-// users is forgotten.
-func (all endpoints) leave(p *Place) {
-	if p.users--; p.users > 0 {
-		return
-	}
-	delete(p.server.others, p.address)
-	p.server.health.Remove(&p.health)
-	p.Endpoint.places = slices.DeleteFunc(p.Endpoint.places, func(other *Place) bool { return other == p })
-	if len(p.Endpoint.places) == 0 {
-		delete(all, p.address)
-	}
-}
 
 // line returns the line of a tenant.
 func (p *Place) line(t *Tenant) *line {

@@ -280,7 +280,13 @@ func (c *simConn) settle(ctx context.Context, label string) error {
 		return doubt
 	}
 	c.p.controls++
-	ended := func() { c.p.controls--; tell() }
+	c.p.beside[c.key]++
+	ended := func() {
+		c.p.controls--
+		c.p.beside[c.key]--
+		c.p.orphaned[c.key] = true
+		tell()
+	}
 	c.p.work(ctx, "second session of "+label, nil)
 	opened()
 	c.p.controlled[c.key] = true

@@ -46,11 +46,12 @@ func (p *supervisor) Dial(ctx context.Context, req dial.Request) (dial.Conn, err
 	}
 	where := srv.Name + "@" + at.name
 	switch {
-	case p.adoptable[req.Key] != nil:
-		where = "a connection that is adopted needs no permit: " + req.Key.String()
+	case p.beside[req.Key] > 0, p.orphaned[req.Key]:
+		where = "a connection that is adopted needs no permit, also if it has ended since: " + req.Key.String()
 	case req.Only && srv.PerKey != nil:
 		where = srv.Name + "@home" // nobody asks for the address of what others have left open
 	}
+	delete(p.orphaned, req.Key)
 	p.open(req, 1)
 	if p.dialing[where]++; p.dialing[where] > p.s.maxDials && !p.s.changed[srv.Name] && !p.s.outlived {
 		p.s.violate("too many dials", "%d dials of %s at once", p.dialing[where], where)

@@ -35,6 +35,8 @@ type supervisor struct {
 	tenants    map[string]int            // the same, by tenant
 	dialing    map[string]int            // by server and address
 	adoptable  map[messages.Key]*control // second sessions that the next dial adopts
+	beside     map[messages.Key]int      // how many second sessions use the slot of a key
+	orphaned   map[messages.Key]bool     // whose second session has ended, and that have not dialed since
 	pins       map[messages.Key]bool     // sessions that must not be evicted
 	lingering  int                       // goroutines that let time pass
 	order      order
@@ -70,7 +72,7 @@ func (p *supervisor) linger(d time.Duration, label string) {
 func (s *simulation) startSupervisor() *supervisor {
 	p := &supervisor{
 		s: s, cfg: s.cfg, mailbox: new(mailbox.Mailbox), live: map[messages.Key]int{}, tenants: map[string]int{}, dialing: map[string]int{},
-		adoptable: map[messages.Key]*control{}, pins: map[messages.Key]bool{}, servers: s.servers,
+		adoptable: map[messages.Key]*control{}, beside: map[messages.Key]int{}, orphaned: map[messages.Key]bool{}, pins: map[messages.Key]bool{}, servers: s.servers,
 		order: newOrder(), controlled: map[messages.Key]bool{},
 	}
 	if s.store != nil {

@@ -131,6 +131,14 @@ type History struct {
 	Shared bool
 }
 
+// Begin records the beginning of a fault, which has no duration unless Until is set later.
+func (h *History) Begin(kind Kind, member string) *Fault {
+	now := time.Now()
+	f := &Fault{Kind: kind, Member: member, At: now, Until: now}
+	h.Faults = append(h.Faults, f)
+	return f
+}
+
 // Sort sorts everything by time.
 func (h *History) Sort() {
 	slices.SortFunc(h.Calls, func(a, b *Call) int { return a.Started.Compare(b.Started) })

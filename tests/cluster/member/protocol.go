@@ -77,6 +77,18 @@ type Report struct {
 	Error string `json:"error,omitempty"`
 }
 
+// Record adds the report of a member to a history.
+func (r *Report) Record(h *history.History, member string) {
+	switch {
+	case r.Call != nil:
+		h.Calls = append(h.Calls, r.Call)
+	case r.Act != nil:
+		h.Acts = append(h.Acts, r.Act)
+	case r.View != nil:
+		h.States = append(h.States, &history.State{Member: member, At: r.View.At, Serving: r.View.Serving})
+	}
+}
+
 // View is what a member knows of the cluster.
 type View struct {
 	At time.Time `json:"at"`

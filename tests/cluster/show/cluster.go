@@ -30,11 +30,11 @@ const (
 
 // cluster is the members, and what has happened.
 type cluster struct {
-	ctx     context.Context // of the show
+	ctx     context.Context // of the members: at its end, they are killed
+	members sync.WaitGroup  // the processes that have not ended
 	began   time.Time
 	dir     string
 	config  member.Config    // of all members, without what is one's own
-	started []*node          // all
 	running map[string]*node // those that neither have ended nor are paused, by name
 
 	mu      sync.Mutex
@@ -69,7 +69,7 @@ func (c *cluster) start(host int, name string) error {
 		return err
 	}
 	defer log.Close()
-	n := &node{cmd: exec.Command(exe), ended: make(chan struct{})}
+	n := &node{cmd: exec.CommandContext(c.ctx, exe), ended: make(chan struct{})}
 	n.cmd.Env, n.cmd.Stderr = append(os.Environ(), asMember+"=1"), log
 	in, err1 := n.cmd.StdinPipe()
 	out, err2 := n.cmd.StdoutPipe()
@@ -77,12 +77,12 @@ func (c *cluster) start(host int, name string) error {
 		return err
 	}
 	n.in = json.NewEncoder(in)
-	go func() {
+	c.members.Go(func() {
 		defer close(n.ended)
 		c.read(n, name, out)
 		n.err = n.cmd.Wait()
-	}()
-	c.started, c.running[name] = append(c.started, n), n
+	})
+	c.running[name] = n
 	own := c.config
 	own.Name, own.Listen, own.Advertise = name, own.Hosts[host], own.Hosts[host]
 	return n.in.Encode(own)
@@ -96,17 +96,13 @@ func (c *cluster) read(n *node, name string, out io.Reader) {
 			return
 		}
 		c.mu.Lock()
+		r.Record(&c.history, name)
 		switch {
-		case r.Call != nil:
-			c.history.Calls = append(c.history.Calls, r.Call)
-		case r.Act != nil:
-			c.history.Acts = append(c.history.Acts, r.Act)
 		case r.View != nil:
 			n.knows = r.View.Members
-			c.history.States = append(c.history.States, &history.State{Member: name, At: r.View.At, Serving: r.View.Serving})
 		case r.Quiet != nil:
 			n.quiet = r.Quiet
-		default:
+		case r.Error != "":
 			c.errs = append(c.errs, fmt.Errorf("%s: %s", name, r.Error))
 		}
 		c.mu.Unlock()
@@ -147,27 +143,6 @@ func (c *cluster) leave(name string) error {
 		return errors.New(n.quiet.Leaks)
 	}
 	return n.err
-}
-
-// kill kills the process, and waits for its end.
-func (n *node) kill() {
-	n.cmd.Process.Kill() //nolint:errcheck // it may have ended
-	<-n.ended
-}
-
-// killAll kills the processes that are left.
-func (c *cluster) killAll() {
-	for _, n := range c.started {
-		n.kill()
-	}
-}
-
-// fault records the beginning of a fault.
-func (c *cluster) fault(kind history.Kind, name string) *history.Fault {
-	now := time.Now()
-	f := &history.Fault{Kind: kind, Member: name, At: now, Until: now}
-	c.history.Faults = append(c.history.Faults, f)
-	return f
 }
 
 // settle waits until all members know each other after a fault.

@@ -79,16 +79,21 @@ func show() (err error) {
 	}
 	server := mcpserver.Start(listener)
 	defer server.Close() //nolint:errcheck // the sessions that are left were counted
-	c := &cluster{ctx: ctx, began: time.Now(), dir: dir, running: map[string]*node{}, history: history.History{Lease: lease, Shared: true}}
-	c.config = member.Config{Witness: "hosts", Directory: dir, Lease: lease, Shared: true, Etcd: "http://" + etcd.Endpoint(), URL: server.URL()}
+	config := member.Config{Witness: "hosts", Directory: dir, Lease: lease, Shared: true, Etcd: "http://" + etcd.Endpoint(), URL: server.URL()}
 	for range 3 {
 		address, err := freeport.Addr("127.0.0.1")
 		if err != nil {
 			return err
 		}
-		c.config.Hosts = append(c.config.Hosts, address)
+		config.Hosts = append(config.Hosts, address)
 	}
-	defer c.killAll()
+	c := &cluster{began: time.Now(), dir: dir, config: config, running: map[string]*node{}, history: history.History{Lease: lease, Shared: true}}
+	var kill context.CancelFunc
+	c.ctx, kill = context.WithCancel(ctx)
+	defer func() {
+		kill()
+		c.members.Wait()
+	}()
 	if err := c.acts(); err != nil {
 		return err
 	}
@@ -126,16 +131,20 @@ func (c *cluster) acts() error {
 // killMember kills member b.
 func (c *cluster) killMember() error {
 	c.note("b is killed")
-	f := c.fault(history.Kill, "b")
-	c.running["b"].kill()
+	f := c.history.Begin(history.Kill, "b")
+	killed := c.running["b"]
 	delete(c.running, "b")
+	if err := killed.cmd.Process.Kill(); err != nil {
+		return err
+	}
+	<-killed.ended
 	return c.settle(f)
 }
 
 // joinMember starts member d on the host of member b.
 func (c *cluster) joinMember() error {
 	c.note("d starts in the place of b")
-	f := c.fault(history.Join, "d")
+	f := c.history.Begin(history.Join, "d")
 	if err := c.start(1, "d"); err != nil {
 		return err
 	}
@@ -145,7 +154,7 @@ func (c *cluster) joinMember() error {
 // pauseMember stops member c until the others have removed it, and longer than its lease.
 func (c *cluster) pauseMember() error {
 	c.note("c is paused")
-	f, paused := c.fault(history.Pause, "c"), c.running["c"]
+	f, paused := c.history.Begin(history.Pause, "c"), c.running["c"]
 	if err := paused.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
@@ -173,7 +182,7 @@ func (c *cluster) pauseMember() error {
 // leaveMember makes member d leave. No call may fail because of that.
 func (c *cluster) leaveMember() error {
 	c.note("d leaves, and hands over its sessions")
-	f := c.fault(history.Leave, "d")
+	f := c.history.Begin(history.Leave, "d")
 	if err := c.leave("d"); err != nil {
 		return err
 	}

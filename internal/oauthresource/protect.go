@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/mcpactor/mcpactor/internal/loopback"
 )
@@ -99,4 +100,15 @@ func mayAsk(at, server *url.URL) bool {
 	}
 	ip, err := netip.ParseAddr(at.Hostname())
 	return at.Scheme == "https" && !loopback.IsUnder(at.Hostname()) && (err != nil || isPublic(ip))
+}
+
+// Web speaks to authorization servers. It sends tokens and codes to no other address than it was told.
+var Web = &http.Client{
+	Timeout: 30 * time.Second,
+	CheckRedirect: func(req *http.Request, via []*http.Request) error {
+		if via[0].Method != http.MethodGet {
+			return http.ErrUseLastResponse
+		}
+		return CheckRedirect(req, via)
+	},
 }

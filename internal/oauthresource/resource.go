@@ -26,16 +26,22 @@ const wellKnown = "/.well-known/oauth-protected-resource"
 const (
 	// maxMetadata bounds metadata, in bytes, as the SDK does.
 	maxMetadata = 1 << 20
+	// maxNamed bounds how many places of metadata a refusal may name: they may be of others.
+	maxNamed = 4
 	// findTimeout bounds the search for metadata.
 	findTimeout = 15 * time.Second
 )
 
-// Metadata is where the metadata of a server is, and the resource that they name.
-type Metadata struct{ URL, Resource string }
+// Metadata is the metadata of an MCP server, and where it is.
+type Metadata struct {
+	oauthex.ProtectedResourceMetadata
+	URL string
+}
 
 // Authorize passes a request to an MCP server, and the response that refused it, to a handler of the SDK. If that fails because
 // the metadata is not for the server, the error says so. It may block until ctx ends.
 func Authorize(ctx context.Context, client *http.Client, handler auth.OAuthHandler, req *http.Request, resp *http.Response) error {
+	resp = withBearer(resp) //nolint:bodyclose // the caller closes it
 	found, others := Find(ctx, client, req.URL, resp.Header)
 	if found != nil {
 		req, resp = found.shown(req, resp) //nolint:bodyclose // the caller closes it
@@ -45,6 +51,22 @@ func Authorize(ctx context.Context, client *http.Client, handler auth.OAuthHandl
 		return fmt.Errorf("the metadata of the server is for the resource %s, and not for its URL: %w", visible.Detail(strings.Join(others, ", ")), err)
 	}
 	return err
+}
+
+// withBearer returns a response in which the errors and the scopes of challenges of the scheme DPoP are in challenges of the scheme
+// Bearer as well: the handlers of the SDK read no others (go-sdk#1139).
+func withBearer(resp *http.Response) *http.Response {
+	challenges, _ := oauthex.ParseWWWAuthenticate(resp.Header.Values("WWW-Authenticate"))
+	shown := *resp
+	shown.Header = resp.Header.Clone()
+	for _, c := range challenges {
+		for _, name := range []string{"error", "scope"} {
+			if value := c.Params[name]; c.Scheme == "dpop" && value != "" && !strings.ContainsAny(value, `"\`) {
+				shown.Header.Add("WWW-Authenticate", "Bearer "+name+`="`+value+`"`)
+			}
+		}
+	}
+	return &shown
 }
 
 // shown returns the refused request and its response as the handler has to see them: it takes the URL of the request for the
@@ -68,13 +90,13 @@ func Find(ctx context.Context, client *http.Client, server *url.URL, header http
 	defer cancel()
 	client = protected(client, server)
 	for _, at := range candidates(server, header) {
-		resource, err := resourceAt(ctx, client, at)
+		m, err := get[oauthex.ProtectedResourceMetadata](ctx, client, at)
 		switch {
-		case err != nil || resource == "":
-		case Covers(resource, server):
-			return &Metadata{at.String(), resource}, nil
-		case !slices.Contains(others, resource):
-			others = append(others, resource)
+		case err != nil || m.Resource == "":
+		case Covers(m.Resource, server):
+			return &Metadata{*m, at.String()}, nil
+		case !slices.Contains(others, m.Resource):
+			others = append(others, m.Resource)
 		}
 	}
 	return nil, others
@@ -104,7 +126,8 @@ func origin(u *url.URL) string {
 func candidates(server *url.URL, header http.Header) (all []*url.URL) {
 	challenges, _ := oauthex.ParseWWWAuthenticate(header.Values("WWW-Authenticate"))
 	for _, c := range challenges {
-		if at, err := url.Parse(c.Params["resource_metadata"]); err == nil {
+		named := c.Params["resource_metadata"]
+		if at, err := url.Parse(named); err == nil && named != "" && len(all) < maxNamed {
 			all = append(all, at)
 		}
 	}
@@ -126,23 +149,30 @@ func candidates(server *url.URL, header http.Header) (all []*url.URL) {
 	})
 }
 
-// resourceAt returns the resource that metadata names.
-func resourceAt(ctx context.Context, client *http.Client, at *url.URL) (string, error) {
+// statusError is the error of an answer that is no metadata.
+type statusError struct {
+	code   int
+	status string
+}
+
+func (e statusError) Error() string { return e.status }
+
+// get returns the metadata at a URL.
+func get[T any](ctx context.Context, client *http.Client, at *url.URL) (*T, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Close = true // no connection stays open for one request
 	resp, err := client.Do(req)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s", resp.Status)
+		return nil, statusError{resp.StatusCode, resp.Status}
 	}
-	var metadata struct{ Resource string }
-	err = json.NewDecoder(io.LimitReader(resp.Body, maxMetadata)).Decode(&metadata)
-	return metadata.Resource, err
+	var metadata T
+	return &metadata, json.NewDecoder(io.LimitReader(resp.Body, maxMetadata)).Decode(&metadata)
 }

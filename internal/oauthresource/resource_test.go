@@ -97,6 +97,11 @@ func login(t *testing.T, server, resource string, challenged bool) (sent *url.UR
 		metadataPath = "/metadata"
 		header.Set("WWW-Authenticate", `Bearer error="invalid_token", resource_metadata="https://a.test/metadata", scope="read"`)
 	}
+	return refused(t, server, resource, metadataPath, &http.Response{StatusCode: http.StatusUnauthorized, Header: header, Body: http.NoBody})
+}
+
+// refused logs in after a refusal, with the metadata at a path.
+func refused(t *testing.T, server, resource, metadataPath string, resp *http.Response) (sent *url.URL, err error) {
 	client := &http.Client{Transport: roundTripper(func(r *http.Request) string {
 		switch {
 		case r.URL.Host == "a.test" && r.URL.Path == metadataPath:
@@ -120,7 +125,7 @@ func login(t *testing.T, server, resource string, challenged bool) (sent *url.UR
 	require.NoError(t, err)
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server, nil)
 	require.NoError(t, err)
-	err = Authorize(t.Context(), client, handler, req, &http.Response{StatusCode: http.StatusUnauthorized, Header: header, Body: http.NoBody})
+	err = Authorize(t.Context(), client, handler, req, resp)
 	require.Equal(t, server, req.URL.String())
 	return sent, err
 }
@@ -156,4 +161,47 @@ func TestMetadataAreAskedOnlyWhereTheSDKMayAsk(t *testing.T) {
 		"https://a.test/.well-known/oauth-protected-resource?x=1",
 		"https://a.test/.well-known/oauth-protected-resource",
 	}, all)
+}
+
+// The handlers of the SDK read challenges of the scheme Bearer alone. The first one with scopes counts.
+func TestHandlersSeeTheScopesOfTheSchemeDPoP(t *testing.T) {
+	for said, want := range map[string]struct {
+		scope string
+		asks  bool // the handler goes on
+	}{
+		`DPoP error="insufficient_scope", scope="write", algs="ES256"`:      {"write", true},
+		`dpop scope=write, error=insufficient_scope`:                        {"write", true},
+		`DPoP error="insufficient_scope"`:                                   {"read", true},
+		`Bearer error="insufficient_scope", scope="low", DPoP scope="high"`: {"low", true},
+		`DPoP algs="ES256", Bearer error="insufficient_scope", scope="low"`: {"low", true},
+		`DPoP error="insufficient_scope", scope="a\", Bearer scope=\"b"`:    {"read", true},
+		`DPoP error="invalid_token", scope="write"`:                         {"", false},
+		`Basic error="insufficient_scope", scope="write"`:                   {"", false},
+	} {
+		resp := &http.Response{StatusCode: http.StatusForbidden, Header: http.Header{"Www-Authenticate": {said}}, Body: http.NoBody}
+		address, err := refused(t, "https://a.test/mcp", "https://a.test/mcp", "/.well-known/oauth-protected-resource/mcp", resp)
+		require.Equal(t, []string{said}, resp.Header.Values("WWW-Authenticate"))
+		if !want.asks {
+			require.NoError(t, err, said)
+			require.Nil(t, address, said)
+			continue
+		}
+		require.ErrorIs(t, err, errNobody, said)
+		require.Equal(t, want.scope, address.Query().Get("scope"), said)
+	}
+}
+
+func TestRefusalCannotHaveManyPlacesAsked(t *testing.T) {
+	server, err := url.Parse("https://mcp.test/mcp")
+	require.NoError(t, err)
+	header := http.Header{}
+	for i := range 100 {
+		header.Add("WWW-Authenticate", "Basic")
+		header.Add("WWW-Authenticate", fmt.Sprintf(`Bearer resource_metadata="https://victim.test/%d"`, i))
+	}
+	all := candidates(server, header)
+	require.Equal(t, "https://victim.test/3", all[3].String())
+	for _, at := range all[4:] {
+		require.Equal(t, "mcp.test", at.Host)
+	}
 }

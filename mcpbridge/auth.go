@@ -2,6 +2,7 @@ package mcpbridge
 
 import (
 	"context"
+	"crypto"
 	"net/http"
 
 	"github.com/mcpactor/mcpactor/messages"
@@ -57,6 +58,16 @@ type Credentials interface {
 	// missing. Further refusals for the same scopes are returned to the caller at once,
 	// until a 401 has led to other credentials.
 	Refresh(ctx context.Context, req *http.Request, resp *http.Response) error
+}
+
+// BoundCredentials is implemented by [Credentials] whose tokens can be bound to a key (DPoP, RFC 9449).
+type BoundCredentials interface {
+	Credentials
+	// BoundHeaders returns what Headers does, and the key that the token in Authorization is bound to, or nil if it is bound to
+	// none. It is called in place of Headers for the requests to the server. With a key and the scheme DPoP, each request carries a
+	// proof of its own: also one that is sent once more because the server wants another nonce or time in it, which
+	// is no reason for Refresh.
+	BoundHeaders(ctx context.Context) (http.Header, crypto.Signer, error)
 }
 
 // Identified is implemented by [Credentials] that know their owner. See

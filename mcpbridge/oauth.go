@@ -2,8 +2,10 @@ package mcpbridge
 
 import (
 	"context"
+	"crypto"
 	"errors"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
@@ -28,7 +30,7 @@ type OAuthCredentials struct {
 	scopes  challenge.Requested // guarded by turn
 
 	mu      sync.Mutex
-	last    *oauth2.Token  // the last token of the handler; nil after it has authorized
+	last    boundToken     // the last one of the handler; zero after it has authorized
 	running *authorization // or nil
 }
 
@@ -40,10 +42,31 @@ type authorization struct {
 	err     error // set before done is closed
 }
 
+// BoundTokenSource is implemented by an [oauth2.TokenSource] whose tokens can be bound to a key (DPoP, RFC 9449).
+type BoundTokenSource interface {
+	oauth2.TokenSource
+	// BoundToken returns a token and, if its type is DPoP, the key that it is bound to. It is called in place of Token.
+	BoundToken() (*oauth2.Token, crypto.Signer, error)
+}
+
+// boundToken is a token, or nil, and the key that it is bound to, or nil.
+type boundToken struct {
+	*oauth2.Token
+	key crypto.Signer
+}
+
+// errNoKey is the error of a token that is bound to a key that its source does not give.
+var errNoKey = errors.New("the token is bound to a key (DPoP), which its source does not give: see mcpbridge.BoundTokenSource")
+
+// typeDPoP is the type of a token that is bound to a key. It is the scheme of its header as well.
+const typeDPoP = "DPoP"
+
 // OAuth returns credentials that come from an OAuth handler. Requests carry them as a
-// bearer token. Call OAuth once for each handler. As the value of [Server.Auth], the
+// bearer token, or as a token with a proof of the key that it is bound to: see
+// [BoundTokenSource]. Call OAuth once for each handler. As the value of [Server.Auth], the
 // credentials are used for all keys of the server. An [Authenticator] may also return them,
-// for the keys that share a login.
+// for the keys that share a login. If a handler has a method Equal(auth.OAuthHandler) bool, that says whether a server with another
+// handler is the same when the servers are reloaded.
 //
 // For the handlers of the SDK, the metadata of the resource (RFC 9728) is looked for with [http.DefaultTransport], at public
 // addresses and at that of the server, since these handlers take only metadata that names the URL of the server, byte for
@@ -65,18 +88,28 @@ func (o *OAuthCredentials) Credentials(context.Context, messages.Key) (Credentia
 // Headers returns the header with the token of the handler, or nothing if the handler has
 // no token.
 func (o *OAuthCredentials) Headers(ctx context.Context) (http.Header, error) {
-	token, err := o.token(ctx)
-	if err != nil || token == nil {
-		return nil, err
+	headers, _, err := o.BoundHeaders(ctx)
+	return headers, err
+}
+
+// BoundHeaders returns what Headers does, and the key that the token is bound to, or nil.
+func (o *OAuthCredentials) BoundHeaders(ctx context.Context) (http.Header, crypto.Signer, error) {
+	t, err := o.token(ctx)
+	if err != nil || t.Token == nil {
+		return nil, nil, err
 	}
-	return http.Header{"Authorization": {bearer(token)}}, nil
+	scheme := "Bearer"
+	if t.key != nil {
+		scheme = typeDPoP
+	}
+	return http.Header{"Authorization": {scheme + " " + t.AccessToken}}, t.key, nil
 }
 
 // token asks the handler for its token. While the handler is busy, for example with a
 // person who logs in, token returns the last token if that is still valid.
-func (o *OAuthCredentials) token(ctx context.Context) (*oauth2.Token, error) {
+func (o *OAuthCredentials) token(ctx context.Context) (boundToken, error) {
 	if !o.made() {
-		return nil, errNotMade
+		return boundToken{}, errNotMade
 	}
 	select {
 	case o.turn <- struct{}{}:
@@ -90,16 +123,16 @@ func (o *OAuthCredentials) token(ctx context.Context) (*oauth2.Token, error) {
 		select {
 		case o.turn <- struct{}{}:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return boundToken{}, ctx.Err()
 		}
 	}
 	type answer struct {
-		token *oauth2.Token
+		token boundToken
 		err   error
 	}
 	answered := make(chan answer, 1)
 	go func() {
-		token, err := func() (*oauth2.Token, error) {
+		token, err := func() (boundToken, error) {
 			defer func() { <-o.turn }()
 			return guard.Call(o.ask)
 		}()
@@ -109,34 +142,42 @@ func (o *OAuthCredentials) token(ctx context.Context) (*oauth2.Token, error) {
 	case a := <-answered:
 		return a.token, a.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return boundToken{}, ctx.Err()
 	}
 }
 
-// ask gets the token of the handler, or nil if the handler has none and has to authorize.
+// ask gets the token of the handler, or none if the handler has none and has to authorize.
 // It may block without a bound. The caller must hold turn.
-func (o *OAuthCredentials) ask() (*oauth2.Token, error) {
+func (o *OAuthCredentials) ask() (t boundToken, err error) {
 	// The handler may keep the context, which must therefore not end.
 	source, err := o.handler.TokenSource(context.Background())
 	if err != nil || source == nil {
-		return nil, err
+		return boundToken{}, err
 	}
-	token, err := source.Token()
+	if bound, is := source.(BoundTokenSource); is {
+		t.Token, t.key, err = bound.BoundToken()
+	} else {
+		t.Token, err = source.Token()
+	}
 	var refused *oauth2.RetrieveError
 	switch {
 	case errors.As(err, &refused) && refused.ErrorCode == "invalid_grant":
-		return nil, nil
+		return boundToken{}, nil
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return nil, nil // the handler has made it with a context that has ended
+		return boundToken{}, nil // the handler has made it with a context that has ended
 	case err != nil:
-		return nil, err
-	case token == nil || token.AccessToken == "":
-		return nil, nil
+		return boundToken{}, err
+	case t.Token == nil || t.AccessToken == "":
+		return boundToken{}, nil
+	case !strings.EqualFold(t.Type(), typeDPoP):
+		t.key = nil
+	case t.key == nil:
+		return boundToken{}, errNoKey
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.last = token
-	return token, nil
+	o.last = t
+	return t, nil
 }
 
 // Refresh calls Authorize of the handler, unless the handler already has another token than
@@ -191,21 +232,21 @@ func (o *OAuthCredentials) authorize(wanted context.Context, a *authorization, r
 		return
 	}
 	_, a.err = guard.Call(func() (none struct{}, err error) {
-		token, err := o.ask()
-		if err == nil && token != nil && bearer(token) != req.Header.Get("Authorization") {
+		t, _ := o.ask() // if that fails, the handler authorizes
+		if _, refused, _ := strings.Cut(req.Header.Get("Authorization"), " "); t.Token != nil && t.AccessToken != refused {
 			return none, nil
 		}
 		scopes, lacksScopes := challenge.MissingScopes(resp)
-		if lacksScopes && !o.scopes.Add(scopes, accessOf(token)) {
+		if lacksScopes && !o.scopes.Add(scopes, accessOf(t)) {
 			return none, errors.New("the missing scopes were asked for before")
 		}
 		err = o.callHandler(wanted, req, resp)
 		o.mu.Lock()
-		o.last = nil
+		o.last = boundToken{}
 		o.mu.Unlock()
 		if lacksScopes {
-			token, _ = o.ask() // without a token, requests carry none
-			o.scopes[scopes] = accessOf(token)
+			t, _ = o.ask() // without a token, requests carry none
+			o.scopes[scopes] = accessOf(t)
 		}
 		return none, err
 	})
@@ -220,12 +261,10 @@ func (o *OAuthCredentials) callHandler(ctx context.Context, req *http.Request, r
 	return o.handler.Authorize(ctx, req, resp)
 }
 
-// accessOf returns the text of a token, or nothing for nil.
-func accessOf(token *oauth2.Token) string {
-	if token == nil {
+// accessOf returns the text of a token, or nothing for none.
+func accessOf(t boundToken) string {
+	if t.Token == nil {
 		return ""
 	}
-	return token.AccessToken
+	return t.AccessToken
 }
-
-func bearer(token *oauth2.Token) string { return "Bearer " + token.AccessToken }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/internal/limits"
@@ -233,10 +234,16 @@ func (s *Server) Same(other *Server) bool {
 	return reflect.DeepEqual(one, two)
 }
 
-// sameAuth compares two authenticators, whose types may not be comparable.
+// sameAuth compares two authenticators, whose types may not be comparable. Two handlers of OAuth may know that they are the same.
 func sameAuth(one, two Authenticator) bool {
 	if one == nil || two == nil {
 		return one == nil && two == nil
+	}
+	if a, is := one.(*OAuthCredentials); is && a.made() {
+		b, is := two.(*OAuthCredentials)
+		if known, does := a.handler.(interface{ Equal(auth.OAuthHandler) bool }); does && is && b.made() {
+			return known.Equal(b.handler)
+		}
 	}
 	return reflect.ValueOf(one).Comparable() && reflect.ValueOf(two).Comparable() && one == two
 }

@@ -10,11 +10,12 @@ import (
 
 func TestScopesAreFoundInAChallenge(t *testing.T) {
 	for said, want := range map[string]string{
-		`Bearer error="insufficient_scope", scope="b  a b"`: "a b",
-		`Bearer error=insufficient_scope,scope=a`:           "a",
-		`Bearer Scope = "a", error="insufficient_scope"`:    "a",
-		`Bearer error="insufficient_scope"`:                 "",
-		`Bearer error="insufficient_scope", scope="`:        "",
+		`Bearer error="insufficient_scope", scope="b  a b"`:          "a b",
+		`Bearer error=insufficient_scope,scope=a`:                    "a",
+		`Bearer Scope = "a", error="insufficient_scope"`:             "a",
+		`Bearer error="insufficient_scope"`:                          "",
+		`DPoP error="insufficient_scope", scope="b a", algs="ES256"`: "a b",
+		`Bearer error="insufficient_scope", scope="`:                 "",
 	} {
 		scopes, missing := MissingScopes(&http.Response{StatusCode: 403, Header: http.Header{"Www-Authenticate": {said}}})
 		require.True(t, missing)

@@ -35,11 +35,7 @@ type authorizer struct {
 	client  *Client
 	session *transport.Session
 	sent    redact.Recent // credentials of this session
-	// next sends the requests.
-	next interface {
-		transmit(req *http.Request, credentials http.Header) (*http.Response, error)
-		Secrets() []string
-	}
+	proofs
 
 	mu        sync.Mutex
 	running   *refresh // nil while no refresh runs
@@ -62,7 +58,7 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp, err := a.next.transmit(req, credentials)
+	resp, err := a.send(req, credentials)
 	if err != nil || !wire.MayRefresh(req.Context()) || a.session.IsControl.Load() || !refusesCredentials(resp) {
 		return resp, err
 	}
@@ -70,7 +66,7 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if again == nil {
 		return resp, nil
 	}
-	switch err := a.refresh(a.client.addHeaders(req, credentials), resp, before); {
+	switch err := a.refresh(a.client.addHeaders(req, credentials.headers), resp, before); {
 	case errors.Is(err, errFruitless):
 		return resp, nil
 	case err != nil:
@@ -80,7 +76,7 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 	if credentials, _, err = a.headers(again); err != nil {
 		return nil, err
 	}
-	resp, err = a.next.transmit(again, credentials)
+	resp, err = a.send(again, credentials)
 	if err == nil && resp.StatusCode == http.StatusUnauthorized {
 		a.mu.Lock()
 		a.fruitless = true
@@ -90,20 +86,20 @@ func (a *authorizer) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 // headers returns the current credentials for a request, and how many refreshes had ended before.
-func (a *authorizer) headers(req *http.Request) (headers http.Header, before int, err error) {
+func (a *authorizer) headers(req *http.Request) (c credentials, before int, err error) {
 	a.mu.Lock()
 	before = a.refreshes
 	a.mu.Unlock()
 	release := a.session.Discovery.Hold()
-	headers, err = guard.Call(func() (http.Header, error) {
-		return a.session.Credentials.Headers(wire.WithoutValues(req.Context()))
+	c, err = guard.Call(func() (credentials, error) {
+		return credentialsOf(wire.WithoutValues(req.Context()), a.session.Credentials)
 	})
 	release()
-	a.remember(headers)
+	a.remember(c.headers)
 	if !wire.MayRefresh(req.Context()) {
-		wire.ExchangeOf(req.Context()).SentWith(headers)
+		wire.ExchangeOf(req.Context()).SentWith(c.headers)
 	}
-	for name, values := range headers {
+	for name, values := range c.headers {
 		for _, value := range values {
 			if wrong := header.Check(name, value); wrong != nil && err == nil {
 				err = fmt.Errorf("the header %q %w", redact.Clean(name), wrong)
@@ -111,15 +107,15 @@ func (a *authorizer) headers(req *http.Request) (headers http.Header, before int
 		}
 	}
 	if err == nil {
-		return headers, before, nil
+		return c, before, nil
 	}
 	if req.Body != nil {
 		req.Body.Close()
 	}
 	if ended := req.Context().Err(); ended != nil {
-		return nil, 0, ended
+		return credentials{}, 0, ended
 	}
-	return nil, 0, wire.Unauthorized("no credentials: ", err, a.next.Secrets())
+	return credentials{}, 0, wire.Unauthorized("no credentials: ", err, a.next.Secrets())
 }
 
 // refusesCredentials reports whether a response refuses the credentials of its request.

@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/mcpactor/mcpactor/internal/proof"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/mcpbridge/internal/redact"
 	"github.com/mcpactor/mcpactor/messages"
@@ -33,6 +34,7 @@ type Client struct {
 	transport http.RoundTripper
 	own       *http.Transport // inside transport, if it is ours
 	sent      redact.Recent   // credentials of all sessions
+	said      proof.Server    // what proofs for the server need
 }
 
 // NewClient returns the client for a server with a valid URL.

@@ -29,7 +29,7 @@ type Sender struct {
 func NewSender(client *Client, session *transport.Session) *Sender {
 	s := &Sender{client: client, holds: holds{cmp.Or(session.Holds, new(hold.Book)), client.Config, session.Identity}}
 	if session.Credentials != nil {
-		s.auth = &authorizer{client: client, session: session, next: s}
+		s.auth = &authorizer{client: client, session: session, proofs: proofs{&client.said, s}}
 	}
 	s.cookies.client = client
 	if session.Resume != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/mcpactor/mcpactor/gateway/internal/mcpserver"
 	"github.com/mcpactor/mcpactor/internal/listfile"
+	"github.com/mcpactor/mcpactor/internal/recordkey"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
@@ -364,6 +365,8 @@ func TestOldClientsAreForgotten(t *testing.T) {
 		gone, here := r.visitor("gone"), r.visitor("here")
 		gone.says(2, "tools/call", counts)
 		here.says(2, "tools/call", counts)
+		login := recordkey.Login("of a person") // which is of no client
+		require.NoError(t, r.cfg.Sessions.Save(t.Context(), login, &mcpbridge.Record{Login: []byte("sealed")}))
 		r.startAgain()
 		require.Contains(t, here.says(3, "tools/call", counts), `"text":"2"`)
 		here.send(t.Context(), http.MethodGet, "", "") // it is not silent
@@ -378,7 +381,8 @@ func TestOldClientsAreForgotten(t *testing.T) {
 		require.Equal(t, http.StatusNotFound, gone.send(t.Context(), http.MethodGet, "", ""))
 		keys, err := r.cfg.Sessions.Keys(t.Context())
 		require.NoError(t, err)
-		require.Len(t, keys, 1)
+		require.Len(t, keys, 2)
+		require.Contains(t, keys, login)
 		r.startAgain()
 		require.Contains(t, here.says(4, "tools/call", counts), `"text":"3"`)
 	})

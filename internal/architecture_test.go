@@ -43,7 +43,7 @@ var circles = map[string]int{
 // the other one uses nothing of the first.
 func TestFilesNeedEachOtherOneWay(t *testing.T) {
 	found := map[string]int{}
-	for _, pkg := range slices.Concat(list(t, "..", "./mcpbridge/...", "./actors/...", "./toolset/...", "./gateway/..."), list(t, "../cluster", "./...")) {
+	for _, pkg := range slices.Concat(list(t, "..", "./mcpbridge/...", "./actors/...", "./toolset/...", "./gateway/...", "./login/..."), list(t, "../cluster", "./...")) {
 		if pkg.Standard || pkg.DepOnly {
 			continue
 		}
@@ -69,7 +69,7 @@ func TestFilesNeedEachOtherOneWay(t *testing.T) {
 var imports = []struct{ of, may string }{
 	// What several rooms share, and what needs nothing of them.
 	{"internal/caller internal/clock internal/dispatch internal/door internal/freeport internal/guard internal/leaktest internal/limits internal/loopback internal/mismatch internal/nearest internal/pattern internal/schedule", ""},
-	{"internal/exact internal/finder internal/rank internal/schemas internal/shown internal/toolsize internal/visible internal/wellformed", ""},
+	{"internal/exact internal/finder internal/proof internal/proof/prooftest internal/rank internal/schemas internal/shown internal/toolsize internal/visible internal/wellformed", ""},
 	{"internal/oauthresource", "internal/loopback internal/visible"},
 	{"internal/relay", "internal/dispatch"},
 	{"internal/definition", "internal/exact"},
@@ -99,7 +99,7 @@ var imports = []struct{ of, may string }{
 	{"mcpbridge/internal/hold", ""},
 	{"mcpbridge/internal/transport", "mcpbridge internal/guard mcpbridge/internal/hold mcpbridge/internal/redact mcpbridge/internal/stderr mcpbridge/internal/wire"},
 	{"mcpbridge/internal/tap", "mcpbridge mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/transport mcpbridge/internal/wire"},
-	{"mcpbridge/internal/outbound", "internal/clock mcpbridge messages internal/guard internal/identity internal/rounds internal/tasks mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/hold mcpbridge/internal/redact mcpbridge/internal/rpc " +
+	{"mcpbridge/internal/outbound", "internal/clock mcpbridge messages internal/guard internal/identity internal/proof internal/rounds internal/tasks mcpbridge/internal/challenge mcpbridge/internal/header mcpbridge/internal/hold mcpbridge/internal/redact mcpbridge/internal/rpc " +
 		"mcpbridge/internal/transport mcpbridge/internal/wire"},
 	{"mcpbridge/internal/memory", "mcpbridge internal/guard mcpbridge/internal/tap mcpbridge/internal/transport"},
 	{"mcpbridge/internal/stdio", "mcpbridge internal/limits mcpbridge/internal/redact mcpbridge/internal/rpc mcpbridge/internal/stderr mcpbridge/internal/tap mcpbridge/internal/transport mcpbridge/internal/wire"},
@@ -112,6 +112,8 @@ var imports = []struct{ of, may string }{
 
 	// A store is the choice of the program.
 	{"internal/storelimit", "mcpbridge messages internal/guard"},
+	{"login", "mcpbridge messages internal/oauthresource internal/proof internal/recordkey internal/storelimit internal/visible"},
+	{"internal/logintest", "login"},
 	{"internal/entry", "mcpbridge messages"},
 	{"resume/...", "mcpbridge messages resume/... internal/entry"},
 	{"internal/callbook", "mcpbridge messages internal/caller internal/guard internal/recordkey internal/results"},
@@ -172,7 +174,7 @@ var imports = []struct{ of, may string }{
 	{"internal/clusterapi", "messages internal/callbook internal/caller internal/dial internal/dispatch internal/door internal/entry internal/freeport internal/guard internal/mismatch internal/operations internal/recordkey " +
 		"internal/protocol internal/relay internal/results internal/storelimit internal/tracecontext"}, // the module cluster has the rest
 	{"toolset/...", "mcpbridge messages supervisor toolset/... internal/callbook internal/caller internal/definition internal/exact internal/finder internal/guard internal/limits internal/nearest internal/pattern internal/rank internal/relay internal/repeats internal/schemas internal/shown internal/tracecontext internal/visible"},
-	{"config", "mcpbridge messages pin supervisor toolset internal/definition internal/loopback internal/nearest internal/wellformed"},
+	{"config", "login mcpbridge messages pin supervisor toolset internal/definition internal/loopback internal/nearest internal/wellformed"},
 
 	{"internal/listfile", "mcpbridge messages internal/recordkey"},
 	{"gateway/internal/paramheader gateway/internal/rounds gateway/internal/seal", ""},
@@ -184,17 +186,17 @@ var imports = []struct{ of, may string }{
 
 	// The rooms of the command mcpactor.
 	{"cmd/internal/cli", "supervisor supervisor/debug supervisor/health"},
-	{"cmd/mcpactor/internal/login", "mcpbridge messages internal/oauthresource internal/visible"},
-	{"cmd/mcpactor/internal/inputs", "config messages pin resume supervisor toolset internal/nearest cmd/internal/cli cmd/mcpactor/internal/login"},
-	{"cmd/mcpactor/internal/target", "config mcpbridge pin supervisor toolset internal/visible cmd/internal/cli cmd/mcpactor/internal/inputs cmd/mcpactor/internal/login"},
+	{"cmd/mcpactor/internal/browser", "login mcpbridge messages internal/loopback internal/oauthresource internal/proof internal/visible"},
+	{"cmd/mcpactor/internal/inputs", "config messages pin resume supervisor toolset internal/nearest cmd/internal/cli cmd/mcpactor/internal/browser"},
+	{"cmd/mcpactor/internal/target", "config mcpbridge pin supervisor toolset internal/visible cmd/internal/cli cmd/mcpactor/internal/inputs cmd/mcpactor/internal/browser"},
 	{"cmd/mcpactor/internal/handleguess", "mcpbridge"},
-	{"cmd/mcpactor/internal/commands", "config mcpbridge messages pin supervisor toolset internal/definition internal/finder internal/loopback internal/nearest internal/schemas internal/toolsize internal/visible " +
-		"cmd/internal/cli cmd/mcpactor/internal/handleguess cmd/mcpactor/internal/inputs cmd/mcpactor/internal/login cmd/mcpactor/internal/target"},
+	{"cmd/mcpactor/internal/commands", "config login mcpbridge messages pin supervisor toolset internal/definition internal/finder internal/loopback internal/nearest internal/oauthresource internal/schemas internal/toolsize internal/visible " +
+		"cmd/internal/cli cmd/mcpactor/internal/handleguess cmd/mcpactor/internal/inputs cmd/mcpactor/internal/browser cmd/mcpactor/internal/target"},
 	{"cmd/mcpactor/internal/exec", "config mcpbridge messages supervisor toolset internal/operations internal/wellformed " +
 		"cmd/internal/cli cmd/mcpactor/internal/commands cmd/mcpactor/internal/inputs"},
 
 	// Other programs, and what tests them.
-	{"tests/... cmd/... docs/...", "actors config gateway mcpbridge mcpbridge/dialer messages supervisor/... toolset/... resume/... " +
+	{"tests/... cmd/... docs/...", "actors config gateway login mcpbridge mcpbridge/dialer messages supervisor/... toolset/... resume/... " +
 		"internal/... tests/... cmd/... docs/..."},
 	{"internal", ""},
 }

@@ -47,7 +47,7 @@ func (r Resume) Format(s fmt.State, _ rune) { io.WriteString(s, r.String()) } //
 // LogValue returns String.
 func (r Resume) LogValue() slog.Value { return slog.StringValue(r.String()) }
 
-// Record is what a [Store] keeps of one key. It has no credentials.
+// Record is what a [Store] keeps of one key. It has no credentials, but for those in Login.
 type Record struct {
 	Resume
 	// Generation is the generation of the session.
@@ -60,6 +60,8 @@ type Record struct {
 	Call json.RawMessage `json:"call,omitempty"`
 	// Handle is what is known of a handle, see [Handle], in a record without a session. It may be a secret.
 	Handle json.RawMessage `json:"handle,omitempty"`
+	// Login is what is kept of a login to a server, encrypted, in a record without a session. See package login.
+	Login []byte `json:"login,omitempty"`
 }
 
 // String returns the generation and the endpoint, without the id.

@@ -17,7 +17,7 @@
 //   - A deleted record stays in etcd's history until it is compacted, and in the data file until it
 //     is defragmented.
 //
-// Records are not encrypted by the store. No error and no printed value contains a session id.
+// Records are not encrypted by the store; those of logins are by login.Shared. No error and no printed value contains a session id.
 //
 // # Writes of two processes
 //

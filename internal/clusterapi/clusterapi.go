@@ -163,6 +163,9 @@ var IsCallKey = recordkey.IsCall
 // IsHandleKey is [recordkey.IsHandle].
 var IsHandleKey = recordkey.IsHandle
 
+// IsLoginKey is [recordkey.IsLogin].
+var IsLoginKey = recordkey.IsLogin
+
 // CallBook is [callbook.Book].
 type CallBook = callbook.Book
 

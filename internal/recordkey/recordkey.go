@@ -2,19 +2,23 @@
 package recordkey
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/mcpactor/mcpactor/messages"
 )
 
-// The scopes of lists begin with listScope, calls are of callServer, and handles of handleServer. No other scope and no server has control characters.
+// The scopes of lists begin with listScope, calls are of callServer, handles of handleServer, and logins of loginServer. No other scope and
+// no server has control characters.
 // Calls of version 0.2 have scopes that begin with oldCallScope. They are deleted when they are outdated.
 const (
 	listScope    = "\x1flist "
 	callServer   = "\x1fcall"
 	oldCallScope = "\x1fcall "
 	handleServer = "\x1fhandle"
+	loginServer  = "\x1flogin"
 )
 
 // List returns the key of the record with a list of a server. id says which list it is.
@@ -23,7 +27,7 @@ func List(server, id string) messages.Key {
 }
 
 // IsList reports whether a key is one that List has returned.
-func IsList(key messages.Key) bool { return strings.HasPrefix(key.Scope, listScope) }
+func IsList(key messages.Key) bool { return strings.HasPrefix(key.Scope, listScope) && !IsLogin(key) }
 
 // Call returns the key of the record of a call: of a scope, under an id.
 func Call(scope, id string) messages.Key {
@@ -60,5 +64,16 @@ func OfHandle(record messages.Key) (of messages.Key) {
 // IsHandle reports whether a key is that of a handle.
 func IsHandle(key messages.Key) bool { return key.Server == handleServer }
 
+// Login returns the key of the record of a login. It does not show the ID. Version 0.2 takes it for the key of a list, and leaves the record
+// alone.
+func Login(id string) messages.Key {
+	return messages.Key{Server: loginServer, Scope: listScope + fmt.Sprintf("%x", sha256.Sum256([]byte(id)))}
+}
+
+// IsLogin reports whether a key is that of a login.
+func IsLogin(key messages.Key) bool { return key.Server == loginServer }
+
 // IsOfSession reports whether a key is that of a session.
-func IsOfSession(key messages.Key) bool { return !IsList(key) && !IsCall(key) && !IsHandle(key) }
+func IsOfSession(key messages.Key) bool {
+	return !IsList(key) && !IsCall(key) && !IsHandle(key) && !IsLogin(key)
+}

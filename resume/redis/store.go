@@ -22,7 +22,7 @@
 // the prefix only. The store uses the commands GET, SET, DEL, SCAN and, for Swap, EVAL, and the client
 // those that set up a connection. SCAN shows the names of all keys to a user, and these contain scopes.
 //
-// Records are not encrypted by the store. No error and no printed value contains a session id.
+// Records are not encrypted by the store; those of logins are by login.Shared. No error and no printed value contains a session id.
 //
 // # Writes of two processes
 //

@@ -275,7 +275,7 @@ func (s *store) mayWrite(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Keys returns the keys that the member owns, and those of calls and handles. It waits for the lease unless all of them are of these.
+// Keys returns the keys that the member owns, and those of calls, handles and logins. It waits for the lease unless all of them are of these.
 func (s *store) Keys(ctx context.Context) ([]messages.Key, error) {
 	t := s.lease.term()
 	keys, err := s.Store.Keys(ctx)
@@ -291,5 +291,5 @@ func (s *store) isOthers(key messages.Key) bool { return isOwned(key) && !s.owns
 
 // isOwned reports whether a member owns a key.
 func isOwned(key messages.Key) bool {
-	return !clusterapi.IsCallKey(key) && !clusterapi.IsHandleKey(key)
+	return !clusterapi.IsCallKey(key) && !clusterapi.IsHandleKey(key) && !clusterapi.IsLoginKey(key)
 }

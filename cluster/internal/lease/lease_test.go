@@ -332,27 +332,29 @@ func TestWrapperSwapsOnlyWhatItsStoreSwaps(t *testing.T) {
 	require.False(t, ok)
 }
 
-// Any member may look after the calls in the store.
+// Any member may look after the calls in the store, and no member owns a login.
 func TestKeysOfCallsAreListedWhoeverOwnsThem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, memory := New(time.Second, elapsed()), new(resume.Memory)
 		mine, other := messages.Key{Server: "s", Scope: "mine"}, messages.Key{Server: "s", Scope: "other"}
 		call := messages.Key{Server: "toolset", Scope: "\x1fcall \"s\" 1"}
 		require.True(t, clusterapi.IsCallKey(call))
+		login := messages.Key{Server: "\x1flogin", Scope: "a"}
+		require.True(t, clusterapi.IsLoginKey(login))
 		store := l.Store(memory, func(key messages.Key) bool { return key == mine }, nobody)
-		for _, key := range []messages.Key{call, other} {
+		for _, key := range []messages.Key{call, login, other} {
 			require.NoError(t, memory.Save(t.Context(), key, new(mcpbridge.Record)))
 		}
 		keys, err := store.Keys(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, []messages.Key{call}, keys, "it has not waited for the lease")
+		require.ElementsMatch(t, []messages.Key{call, login}, keys, "it has not waited for the lease")
 
 		require.NoError(t, memory.Save(t.Context(), mine, new(mcpbridge.Record)))
 		renewed := time.Now().Add(time.Second)
 		time.AfterFunc(time.Second, func() { l.Renew(l.Now()) })
 		keys, err = store.Keys(t.Context())
 		require.NoError(t, err)
-		require.ElementsMatch(t, []messages.Key{mine, call}, keys)
+		require.ElementsMatch(t, []messages.Key{mine, call, login}, keys)
 		require.Equal(t, renewed, time.Now(), "it has waited for the lease")
 	})
 }

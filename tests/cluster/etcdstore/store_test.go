@@ -13,6 +13,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/mcpactor/mcpactor/cluster/etcdstore"
+	"github.com/mcpactor/mcpactor/internal/logintest"
+	"github.com/mcpactor/mcpactor/login"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/resume"
@@ -62,6 +64,16 @@ func TestEtcdIsAStore(t *testing.T) {
 			require.NoError(t, err)
 		}
 	})
+}
+
+func TestEtcdKeepsLogins(t *testing.T) {
+	server := etcdserver.Start(t)
+	logins := func(t *testing.T) login.Store {
+		l, err := login.Shared(store(t, server, etcdstore.Config{}), []byte("a secret of at least 32 random bytes"))
+		require.NoError(t, err)
+		return l
+	}
+	logintest.Run(t, func(t *testing.T) (one, other login.Store) { return logins(t), logins(t) })
 }
 
 // docs/cluster.md says how many sessions etcd can remember. A record of a server that says more takes more.

@@ -58,11 +58,16 @@
 //	share: true is the scope shared
 //	oauth, auth: how to log in to a server at a URL, see [OAuth], an object with clientId, clientSecret, scopes (a list, or a text
 //	    with blanks), redirectUri or callbackPort, and enabled, also as Zed, LibreChat and Cursor write them: client_id,
-//	    CLIENT_ID, scope. false is no login. Use one of the two. Other fields have no effect
+//	    CLIENT_ID, scope. false is no login. Use one of the two. Other fields have no effect.
+//	    With a field grant, the server gets its tokens without a person, see [login.Grant], and unknown fields are errors:
+//	    grant: client_credentials, workload_identity or enterprise
+//	    clientId, clientSecret or clientKeyFile with clientKeyId, issuer, scopes: see [login.Client]
+//	    tokenFile: of workload_identity
+//	    idTokenFile, and provider, an object with issuer, clientId and the other fields of a client: of enterprise
 //	displayName, slug, metadata: metadata of its tools
 //
-// A ~ at the beginning of command, cwd and envFile is the home directory of the user. It is also in args of
-// files of VS Code. Elsewhere an argument is passed on as it is, with a warning.
+// A ~ at the beginning of command, cwd, envFile, clientKeyFile, tokenFile and idTokenFile is the home directory of the user. It
+// is also in args of files of VS Code. Elsewhere an argument is passed on as it is, with a warning.
 //
 // A name with characters that a server may not have is changed, with a warning: "My Server"
 // becomes "My-Server". A name with letters of another script than the Latin one, or with nothing that a name may have,

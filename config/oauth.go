@@ -20,6 +20,9 @@ type OAuth struct {
 	Redirect string
 	// Scopes are those to ask for in place of those that the server names, or none.
 	Scopes []string
+	// Grant is how the server gets its tokens without a person: client_credentials, workload_identity or enterprise. Then nobody logs
+	// in, and the other fields are empty. It is empty if a person logs in.
+	Grant string
 }
 
 // oauth reads the object oauth of a server, or auth of Cursor. Fields with addresses of the authorization server have no effect: a

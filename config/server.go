@@ -132,6 +132,10 @@ func (r *reader) entry(n *node, name string) (e *entry, login OAuth) {
 		case given == nil:
 		case given == e.auth && e.oauth != nil:
 			r.fail(given, "conflicts with oauth: give one of them")
+		case given.field("grant") != nil:
+			if kind, credentials := r.grant(given, &e.server); credentials != nil { // a nil pointer is no nil interface
+				login.Grant, e.server.Auth = kind, credentials
+			}
 		default:
 			login = r.oauth(given)
 		}

@@ -34,7 +34,7 @@ type subcommands struct {
 	Call       commands.Call   `cmd:"" help:"Call one tool, and print its result."`
 	Doctor     commands.Doctor `cmd:"" help:"Try each server, and say what to change where it fails."`
 	Exec       exec.Exec       `cmd:"" help:"Run many calls: a JSON request per line in, a response out."`
-	Login      commands.Login  `cmd:"" help:"Log in to a hosted server in the browser."`
+	Login      commands.Login  `cmd:"" help:"Log in to a hosted server, in the browser or as a client."`
 	Logout     commands.Logout `cmd:"" help:"Forget the login to a hosted server."`
 	Pin        commands.Pin    `cmd:"" help:"Pin what servers say of their tools, and show what has changed."`
 	Tools      commands.Tools  `cmd:"" help:"List the tools of all servers, or describe one."`

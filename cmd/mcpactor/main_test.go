@@ -57,7 +57,7 @@ func TestHelpFitsAScreenAndThatOfACommandExplainsEveryFlag(t *testing.T) {
 		"call":   {"--config", "--scope", "--json", "--timeout"},
 		"doctor": {"--config", "--timeout"},
 		"adopt":  {"--undo", "--dry-run"},
-		"login":  {"--config", "--client-id", "--client-secret", "--redirect", "--scope", "--timeout"},
+		"login":  {"--config", "--client-id", "--client-secret", "--client-document", "--redirect", "--scope", "--timeout"},
 		"logout": {"--config"},
 		"pin":    {"--config", "--accept", "--no-new", "--scope", "--json", "--timeout"},
 
@@ -110,6 +110,7 @@ func TestInvalidUsageExitsWithTwo(t *testing.T) {
 		`<shell> must be one of "bash"`:       {"completion", "tcsh"},
 		`"search" is no URL`:                  {"login", "search"},
 		`"nonsense" is not of this form`:      {"login", "https://a.example", "--redirect", "nonsense"},
+		`"a.json" is not of this form: https`: {"login", "https://a.example", "--client-document", "a.json"},
 		`"http://0.0.0.0:1/x" is not of this`: {"login", "https://a.example", "--redirect", "http://0.0.0.0:1/x"},
 		`Run "mcpactor --help" for the usage`: {"nonsense"},
 		`Run "mcpactor serve --help" for the`: {"serve", "--quiet", "soon"},

@@ -9,6 +9,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/browser"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/handleguess"
 )
 
@@ -21,7 +22,9 @@ type diagnosis struct {
 	Implementation  *mcp.Implementation `json:"serverInfo,omitempty"`
 	ProtocolVersion string              `json:"protocolVersion,omitempty"`
 	LoggedIn        bool                `json:"loggedIn,omitempty"`
-	Pinned          bool                `json:"pinned,omitempty"` // the lock file has it
+	LoginWay        string              `json:"loginWay,omitempty"`    // by which way, see [browser.Words]
+	LoginOffers     *browser.Offered    `json:"loginOffers,omitempty"` // if the server asks for a login
+	Pinned          bool                `json:"pinned,omitempty"`      // the lock file has it
 	Error           string              `json:"error,omitempty"`
 	Next            string              `json:"next,omitempty"` // what a person would do next
 	Warnings        []string            `json:"warnings,omitempty"`
@@ -93,7 +96,7 @@ func (d *diagnosis) names() string {
 		all = append(all, cli.Printable(i.Name+" "+i.Version))
 	}
 	if d.LoggedIn {
-		all = append(all, "logged in")
+		all = append(all, browser.Words(d.LoginWay))
 	}
 	if d.Pinned {
 		all = append(all, "pinned")

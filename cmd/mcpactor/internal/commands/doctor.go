@@ -17,12 +17,13 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/browser"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/handleguess"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/inputs"
-	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/target"
 	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/mcpbridge"
+	"github.com/mcpactor/mcpactor/messages"
 	"github.com/mcpactor/mcpactor/pin"
 	"github.com/mcpactor/mcpactor/toolset"
 )
@@ -127,7 +128,12 @@ func leftOutOf(file *config.File) (all []*diagnosis) {
 // diagnose returns what was found out about a server.
 func (cmd *Doctor) diagnose(ctx context.Context, i *inputs.Instance, srv mcpbridge.Server, tools toolset.Filter) *diagnosis {
 	e := examine(ctx, i, tools, cmd.Timeout)
-	d := &diagnosis{Server: srv.Name, Elapsed: e.took.Round(10 * time.Millisecond).String(), Tools: len(e.tools), LoggedIn: srv.Auth != nil && login.Kept(srv.URL)}
+	d := &diagnosis{Server: srv.Name, Elapsed: e.took.Round(10 * time.Millisecond).String(), Tools: len(e.tools)}
+	if browser.Attached(&srv) {
+		d.LoginWay, d.LoggedIn = browser.Kept(srv.URL)
+	} else if grant := i.File.OAuth[srv.Name].Grant; grant != "" {
+		d.LoginWay, d.LoggedIn = grant, e.err == nil
+	}
 	for name, renamed := range i.Renamed {
 		if renamed == srv.Name {
 			d.Warnings = append(d.Warnings, fmt.Sprintf("its name in the file is %q: a name has only the letters A to Z, digits, dots, dashes and underscores", name))
@@ -146,11 +152,31 @@ func (cmd *Doctor) diagnose(ctx context.Context, i *inputs.Instance, srv mcpbrid
 		return d
 	}
 	d.Error, d.Next = explain(srv, e.err, cmd.Timeout)
+	// What an authorization server offers is of use only if a login is the remedy.
+	if failure, ok := errors.AsType[*messages.Failure](e.err); ok && failure.Code == messages.CodeUnauthorized && browser.Attached(&srv) && strings.HasPrefix(d.Next, "run: ") {
+		d.needsLogin(ctx, srv.URL, i.File.OAuth[srv.Name].ClientID != "")
+	}
 	if e.took >= connectLimit(cmd.Timeout) {
 		d.Next = strings.TrimPrefix(d.Next+", or give it more --timeout", ", or ")
 	}
 	return d
 }
+
+// needsLogin adds what the authorization server of a server offers. hasClient is true if the file names a client.
+func (d *diagnosis) needsLogin(ctx context.Context, url string, hasClient bool) {
+	ctx, cancel := context.WithTimeout(ctx, offersLimit)
+	defer cancel()
+	if d.LoginOffers = browser.Offers(ctx, url); d.LoginOffers == nil {
+		return
+	}
+	d.Error += "; " + cli.Printable(d.LoginOffers.String())
+	if !d.LoginOffers.Documents && !d.LoginOffers.Registration && !hasClient {
+		d.Next += ", with --client-id and a client that you register there"
+	}
+}
+
+// offersLimit bounds how long doctor asks what an authorization server offers.
+const offersLimit = 10 * time.Second
 
 // pinWarnings says in what a server differs from a lock.
 func (cmd *Doctor) pinWarnings(ctx context.Context, i *inputs.Instance, srv mcpbridge.Server, lock *pin.Lock) (warnings []string) {

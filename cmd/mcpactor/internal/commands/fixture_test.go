@@ -28,6 +28,8 @@ func run(args []string, in io.Reader, out, log io.Writer) (status int) {
 		Tools  Tools  `cmd:""`
 		Call   Call   `cmd:""`
 		Doctor Doctor `cmd:""`
+		Login  Login  `cmd:""`
+		Logout Logout `cmd:""`
 		Pin    Pin    `cmd:""`
 	}{}, args)
 }

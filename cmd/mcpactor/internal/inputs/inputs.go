@@ -14,7 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
-	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/browser"
 	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/internal/nearest"
 	"github.com/mcpactor/mcpactor/pin"
@@ -45,7 +45,7 @@ type Loader struct {
 	asked    []string // the ids of those that servers need
 	terminal *os.File // to ask on, or nil
 	out      io.Writer
-	logins   login.Logins
+	logins   browser.Logins
 }
 
 // NewLoader returns a loader for a program. It asks if stdin is a terminal.
@@ -63,8 +63,8 @@ func (l *Loader) Load(path string) (*config.File, error) {
 	l.asked = nil
 	file, err := config.Loader{Input: l.value, LeaveOut: true, Accept: l.Accept}.Load(path)
 	if err == nil {
-		l.logins.Options = func(server string) login.Options {
-			return login.Options{Off: file.OAuth[server].Off, Remedy: "run: mcpactor login --config " + path + " " + server}
+		l.logins.Options = func(server string) browser.Options {
+			return browser.Options{Off: file.OAuth[server].Off, Remedy: "run: mcpactor login --config " + path + " " + server}
 		}
 		l.logins.Attach(file.Supervisor.Servers)
 	}

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/browser"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/inputs"
-	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/otlp"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/target"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -127,8 +127,8 @@ func (cmd *Serve) plan(p *cli.Program) (*plan, error) {
 		plan.supervisor.Servers = []mcpbridge.Server{srv}
 		plan.gateway.Servers = []toolset.Filter{{Name: srv.Name}}
 		plan.attach = func(servers []mcpbridge.Server, loggedIn func()) {
-			logins := login.Logins{Options: func(string) login.Options {
-				return login.Options{Asking: login.Once, Err: p.Err, Timeout: loginPatience, Done: loggedIn, Remedy: loginRemedy}
+			logins := browser.Logins{Options: func(string) browser.Options {
+				return browser.Options{Asking: browser.Once, Err: p.Err, Timeout: loginPatience, Done: loggedIn, Remedy: loginRemedy}
 			}}
 			logins.Attach(servers)
 		}

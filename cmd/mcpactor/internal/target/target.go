@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/mcpactor/mcpactor/cmd/internal/cli"
+	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/browser"
 	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/inputs"
-	"github.com/mcpactor/mcpactor/cmd/mcpactor/internal/login"
 	"github.com/mcpactor/mcpactor/config"
 	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -67,7 +67,7 @@ func (f *Flags) Load(p *cli.Program, words []string) (file *config.File, rest []
 	if strings.Contains(srv.URL, "?") {
 		remedy = "run: mcpactor login URL" // a query may have a secret
 	}
-	logins := login.Logins{Options: func(string) login.Options { return login.Options{Remedy: remedy} }}
+	logins := browser.Logins{Options: func(string) browser.Options { return browser.Options{Remedy: remedy} }}
 	logins.Attach(file.Supervisor.Servers)
 	return file, rest, nil
 }

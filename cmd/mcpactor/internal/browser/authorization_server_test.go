@@ -1,15 +1,17 @@
-package login
+package browser
 
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -17,18 +19,26 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/oauth2"
+
+	"github.com/mcpactor/mcpactor/login"
 )
 
 // scripted is an MCP server and its authorization server, which says what a test wants. The real one is in tests/real.
 type scripted struct {
 	*httptest.Server
-	authorization string // the endpoint, or empty for its own
-	registration  string // the answer, or empty for a good one
-	resource      string // that the metadata names, or empty for the URL of the MCP server
+	authorization string         // the endpoint that is named from the second request on, or empty for its own
+	moved         string         // the authorization server that the metadata names from the second request on, or empty for this one
+	registration  string         // the answer, or empty for a good one
+	resource      string         // that the metadata names, or empty for the URL of the MCP server
+	metadata      map[string]any // of the authorization server, in place of or beside what it has; nil takes a field away
+	protected     map[string]any // of the MCP server, likewise
 	answer        func(w http.ResponseWriter, form url.Values)
 
-	mu    sync.Mutex
-	forms []url.Values // of the token endpoint
+	mu     sync.Mutex
+	asked  int          // for the metadata of the authorization server
+	named  int          // for that of the MCP server
+	forms  []url.Values // of the token endpoint
+	proofs []string     // of the same requests, DPoP
 }
 
 // newScripted starts a server. Logins are kept in a folder of the test, and no browser opens.
@@ -46,17 +56,27 @@ func newScripted(t *testing.T) *scripted {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("/.well-known/oauth-protected-resource/mcp", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, 200, map[string]any{"resource": cmp.Or(s.resource, s.url()), "authorization_servers": []string{s.URL}, "scopes_supported": []string{"read", "write"}})
+		s.mu.Lock()
+		s.named++
+		issuer := s.URL
+		if s.moved != "" && s.named > 1 {
+			issuer = s.moved
+		}
+		s.mu.Unlock()
+		reply(w, 200, with(map[string]any{"resource": cmp.Or(s.resource, s.url()), "authorization_servers": []string{issuer}, "scopes_supported": []string{"read", "write"}}, s.protected))
 	})
 	mux.HandleFunc("/.well-known/oauth-authorization-server", func(w http.ResponseWriter, _ *http.Request) {
 		endpoint := s.URL + "/authorize"
-		if s.authorization != "" {
+		s.mu.Lock()
+		s.asked++
+		if s.authorization != "" && s.asked > 1 {
 			endpoint = s.authorization
 		}
-		reply(w, 200, map[string]any{
+		s.mu.Unlock()
+		reply(w, 200, with(map[string]any{
 			"issuer": s.URL, "authorization_endpoint": endpoint, "token_endpoint": s.URL + "/token",
 			"registration_endpoint": s.URL + "/register", "code_challenge_methods_supported": []string{"S256"},
-		})
+		}, s.metadata))
 	})
 	mux.HandleFunc("/register", func(w http.ResponseWriter, _ *http.Request) {
 		if s.registration != "" {
@@ -68,13 +88,20 @@ func newScripted(t *testing.T) *scripted {
 	mux.HandleFunc("/token", func(w http.ResponseWriter, req *http.Request) {
 		req.ParseForm()
 		s.mu.Lock()
-		s.forms = append(s.forms, req.PostForm)
+		s.forms, s.proofs = append(s.forms, req.PostForm), append(s.proofs, req.Header.Get("DPoP"))
 		s.mu.Unlock()
 		s.answer(w, req.PostForm)
 	})
 	s.Server = httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	return s
+}
+
+// with returns metadata with other fields.
+func with(metadata, others map[string]any) map[string]any {
+	maps.Copy(metadata, others)
+	maps.DeleteFunc(metadata, func(_ string, value any) bool { return value == nil })
+	return metadata
 }
 
 func reply(w http.ResponseWriter, status int, body any) {
@@ -107,15 +134,32 @@ func (s *scripted) login(t *testing.T, o Options) *Login {
 // keep keeps a login, as if somebody had logged in.
 func (s *scripted) keep(t *testing.T, access string, expiry time.Time) {
 	t.Helper()
-	f, err := fileOf(s.url())
-	require.NoError(t, err)
-	unlock, _, err := f.lock(t.Context(), refreshing)
-	require.NoError(t, err)
-	defer unlock()
-	require.NoError(t, f.write(&record{
+	require.NoError(t, s.login(t, Options{}).kept.Keep(t.Context(), &login.Record{
 		Server: s.url(), Resource: s.url(), Token: &oauth2.Token{AccessToken: access, RefreshToken: "refresh-" + access, Expiry: expiry},
 		Client: &oauth2.Config{ClientID: "kept", Endpoint: oauth2.Endpoint{TokenURL: s.URL + "/token", AuthStyle: oauth2.AuthStyleInParams}},
 	}))
+}
+
+// record returns what is kept, or nil.
+func (s *scripted) record(t *testing.T) *login.Record {
+	t.Helper()
+	r, err := s.login(t, Options{}).kept.Kept(t.Context())
+	require.NoError(t, err)
+	return r
+}
+
+// isKept reports whether a login is kept.
+func (s *scripted) isKept() bool {
+	_, kept := Kept(s.url())
+	return kept
+}
+
+// path is that of the file of the login.
+func (s *scripted) path(t *testing.T) string {
+	t.Helper()
+	folder, err := folderOf()
+	require.NoError(t, err)
+	return filepath.Join(string(folder), fmt.Sprintf("%x", sha256.Sum256([]byte(s.url()))))
 }
 
 // refuse has a login authorize a request that the server refuses with a status.
@@ -175,10 +219,4 @@ func back(t *testing.T, address *url.URL, answer url.Values) string {
 		t.Error(err)
 	}
 	return string(page)
-}
-
-// write writes the file of a login.
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }

@@ -1,4 +1,4 @@
-package login
+package browser
 
 import (
 	"net/http"
@@ -45,10 +45,16 @@ func (l *Logins) Attach(servers []mcpbridge.Server) {
 	}
 }
 
+// Attached reports whether a server has its login from [Logins.Attach], which alone sets both fields: a grant in a file sets one.
+func Attached(srv *mcpbridge.Server) bool { return srv.Auth != nil && srv.ListClass != nil }
+
 // mayLogIn reports whether a server has a URL and no other credentials. Headers may be some, unless there is a login.
 func mayLogIn(srv *mcpbridge.Server) bool {
-	return srv.URL != "" && srv.Auth == nil && srv.PerKey == nil && srv.ListClass == nil && !HasCredentials(srv) &&
-		(len(srv.Headers) == 0 || Kept(srv.URL))
+	if srv.URL == "" || srv.Auth != nil || srv.PerKey != nil || srv.ListClass != nil || HasCredentials(srv) {
+		return false
+	}
+	_, kept := Kept(srv.URL)
+	return kept || len(srv.Headers) == 0
 }
 
 // HasCredentials reports whether the configuration of a server has what a login would take the place of.

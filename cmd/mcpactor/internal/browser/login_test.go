@@ -1,7 +1,8 @@
-package login
+package browser
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/mcpactor/mcpactor/internal/oauthresource"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
 
@@ -47,7 +49,7 @@ func TestPersonLogsInAndTheLoginIsKept(t *testing.T) {
 	require.NoError(t, s.refuse(t, l, http.StatusUnauthorized, ""))
 	require.Equal(t, "You are logged in. You can close this window.\n", <-page)
 	require.True(t, l.Worked())
-	require.True(t, Kept(s.url()))
+	require.True(t, s.isKept())
 	token, err = l.Token()
 	require.NoError(t, err)
 	require.Equal(t, "access-1", token.AccessToken)
@@ -108,7 +110,7 @@ func TestLoginIsOfferedWhereTheServerHasOne(t *testing.T) {
 	offered, err := l.Offer(t.Context())
 	require.NoError(t, err)
 	require.True(t, offered)
-	require.True(t, Kept(s.url()))
+	require.True(t, s.isKept())
 
 	l, err = New(s.URL+"/other", Options{Asking: Waiting, Err: person, Timeout: time.Minute})
 	require.NoError(t, err)
@@ -203,7 +205,7 @@ func TestRefusalToRefreshEndsTheLogin(t *testing.T) {
 		require.Nil(t, token)
 	}
 	require.Len(t, s.requests(), 1, "a refresh token that was refused is not used again")
-	require.False(t, Kept(s.url()))
+	require.False(t, s.isKept())
 	_, remedy := remedyOf(t, s.refuse(t, l, http.StatusUnauthorized, "old"))
 	require.Equal(t, "run: mcpactor login", remedy)
 }
@@ -228,7 +230,7 @@ func TestOutageOfTheAuthorizationServerDoesNotEndTheLogin(t *testing.T) {
 			detail, remedy := remedyOf(t, err)
 			require.NotContains(t, detail, "refresh-old")
 			require.Contains(t, remedy, "try again when the authorization server of")
-			require.True(t, Kept(s.url()))
+			require.True(t, s.isKept())
 			s.answer = works
 			token, err := l.Token()
 			require.NoError(t, err)
@@ -256,7 +258,7 @@ func TestMetadataIsNotLookedForElsewhereOnThisMachine(t *testing.T) {
 	t.Cleanup(elsewhere.Close)
 	s := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusFound))
 	t.Cleanup(s.Close)
-	resp, err := web.Get(s.URL)
+	resp, err := oauthresource.Web.Get(s.URL)
 	require.ErrorContains(t, err, "another origin without https")
 	if resp != nil {
 		resp.Body.Close()
@@ -285,9 +287,67 @@ func TestAnswersOfTheBrowserAreChecked(t *testing.T) {
 			require.NotContains(t, <-page, "You are logged in")
 			require.Empty(t, s.requests())
 			require.False(t, l.Worked())
-			require.False(t, Kept(s.url()))
+			require.False(t, s.isKept())
 		})
 	}
+}
+
+// RFC 9207: the answer names its issuer if the metadata says so, and no other one in any case.
+func TestIssuerOfAnAnswerIsChecked(t *testing.T) {
+	for _, c := range []struct {
+		advertised, sent, wrong bool
+		want                    string
+	}{
+		{want: ""},
+		{sent: true, want: ""},
+		{advertised: true, sent: true, want: ""},
+		{advertised: true, want: "none was received"},
+		{advertised: true, sent: true, wrong: true, want: "does not match expected issuer"},
+		{sent: true, wrong: true, want: "does not match expected issuer"},
+	} {
+		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
+			s := newScripted(t)
+			s.metadata = map[string]any{"authorization_response_iss_parameter_supported": c.advertised}
+			answer := url.Values{"code": {"the-code"}}
+			if c.sent {
+				answer.Set("iss", s.URL)
+			}
+			if c.wrong {
+				answer.Set("iss", s.URL+"/other")
+			}
+			person := &screen{open: func(address *url.URL) { back(t, address, answer) }}
+			err := s.refuse(t, s.login(t, Options{Asking: Waiting, Err: person, Timeout: time.Minute}), http.StatusUnauthorized, "")
+			if c.want == "" {
+				require.NoError(t, err)
+				require.Equal(t, s.URL, s.record(t).Issuer)
+				return
+			}
+			require.ErrorContains(t, err, c.want)
+			require.Empty(t, s.requests(), "no code is sent")
+			require.False(t, s.isKept())
+		})
+	}
+}
+
+func TestStepUpKeepsThePermissionsOfBefore(t *testing.T) {
+	s := newScripted(t)
+	r := s.logIn(t, Options{Only: []string{"read"}, ClientID: "mine"})
+	require.NoError(t, r.err)
+	require.Equal(t, []string{"read"}, r.kept.Client.Scopes)
+	addresses := make(chan *url.URL, 1)
+	person := &screen{open: func(address *url.URL) {
+		addresses <- address
+		back(t, address, url.Values{"code": {"the-code"}})
+	}}
+	l := s.login(t, Options{Asking: Waiting, Err: person, Timeout: time.Minute})
+	require.NoError(t, s.refuse(t, l, http.StatusForbidden, "access-1"))
+	query := (<-addresses).Query()
+	require.ElementsMatch(t, []string{"read", "files:write"}, strings.Fields(query.Get("scope")))
+	require.Equal(t, "mine", query.Get("client_id"))
+	for _, form := range append(s.requests(), query) {
+		require.Equal(t, s.url(), form.Get("resource"), "RFC 8707")
+	}
+	require.ElementsMatch(t, []string{"read", "files:write"}, s.record(t).Client.Scopes)
 }
 
 func TestAnswerWithAnotherStateChangesNothing(t *testing.T) {
@@ -334,7 +394,7 @@ func TestAddressThatIsNoWebPageIsNotOpened(t *testing.T) {
 	l := s.login(t, Options{Asking: Waiting, Err: person, Timeout: 5 * time.Second})
 	detail, _ := remedyOf(t, s.refuse(t, l, http.StatusUnauthorized, ""))
 	require.Contains(t, detail, "no web page")
-	require.Empty(t, person.String())
+	require.NotContains(t, person.String(), "calculator")
 }
 
 func TestBrowserIsOpenedOnceByOneOfTheProcesses(t *testing.T) {
@@ -375,9 +435,7 @@ func TestBrowserIsOpenedOnceByOneOfTheProcesses(t *testing.T) {
 func TestProcessThatHasWaitedForTheLoginOfAnotherDoesNotAskAgain(t *testing.T) {
 	s := newScripted(t)
 	synctest.Test(t, func(t *testing.T) {
-		f, err := fileOf(s.url())
-		require.NoError(t, err)
-		unlock, _, err := f.lock(t.Context(), loggingIn) // by another process, where nobody logs in
+		unlock, _, err := lock(t.Context(), s.url()) // by another process, where nobody logs in
 		require.NoError(t, err)
 		person, done := &screen{}, false
 		l := s.login(t, Options{Asking: Once, Err: person, Timeout: time.Minute, Done: func() { done = true }})
@@ -395,11 +453,11 @@ func TestLoginThatIsForgottenDoesNotComeBackByARefresh(t *testing.T) {
 	s := newScripted(t)
 	s.keep(t, "token", future)
 	synctest.Test(t, func(t *testing.T) {
-		f, err := fileOf(s.url())
+		folder, err := folderOf()
 		require.NoError(t, err)
-		unlock, _, err := f.lock(t.Context(), refreshing) // by another process
+		claim, err := folder.Claim(t.Context(), s.url()) // by another process
 		require.NoError(t, err)
-		kept, err := f.read()
+		kept, err := claim.Load(t.Context())
 		require.NoError(t, err)
 		go func() {
 			if found, err := Forget(s.url()); err != nil || !found {
@@ -407,11 +465,11 @@ func TestLoginThatIsForgottenDoesNotComeBackByARefresh(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		require.NoError(t, f.write(kept))
-		unlock()
+		require.NoError(t, claim.Save(t.Context(), kept))
+		claim.Release()
 		time.Sleep(time.Second)
 		synctest.Wait()
-		require.False(t, Kept(s.url()))
+		require.False(t, s.isKept())
 	})
 }
 
@@ -432,17 +490,15 @@ func TestFilesOfALoginArePrivate(t *testing.T) {
 }
 
 func TestFileThatIsNoLoginIsAnErrorThatDoesNotQuoteIt(t *testing.T) {
-	for _, text := range []string{"", "hush", `{"Token": {"access_token": "hush"}}`, `{"Client": "hush"}`} {
+	for _, text := range []string{"hush", `{"Token": {"access_token": "hush"}}`, `{"Client": "hush"}`} {
 		s := newScripted(t)
 		s.keep(t, "token", future)
-		f, err := fileOf(s.url())
-		require.NoError(t, err)
-		write(t, f.path, text)
+		require.NoError(t, os.WriteFile(s.path(t), []byte(text), 0o600))
 		l := s.login(t, Options{})
-		_, err = l.Token()
+		_, err := l.Token()
 		require.ErrorContains(t, err, "the login that is kept cannot be read")
 		require.NotContains(t, err.Error(), "hush")
-		require.False(t, Kept(s.url()))
+		require.False(t, s.isKept())
 	}
 }
 

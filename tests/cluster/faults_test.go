@@ -20,10 +20,7 @@ import (
 func (c *cluster) fault(kind history.Kind, member string) *history.Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	now := time.Now()
-	f := &history.Fault{Kind: kind, Member: member, At: now, Until: now}
-	c.history.Faults = append(c.history.Faults, f)
-	return f
+	return c.history.Begin(kind, member)
 }
 
 // backUpEtcd makes a copy of the data of etcd.

@@ -209,18 +209,15 @@ func (c *cluster) read(n *node, out io.Reader) {
 			return
 		}
 		c.record(func() {
+			r.Record(&c.history, n.name)
 			switch {
 			case r.Call != nil:
 				n.calls++
-				c.history.Calls = append(c.history.Calls, r.Call)
-			case r.Act != nil:
-				c.history.Acts = append(c.history.Acts, r.Act)
 			case r.View != nil:
 				n.views = append(n.views, r.View)
-				c.history.States = append(c.history.States, &history.State{Member: n.name, At: r.View.At, Serving: r.View.Serving})
 			case r.Quiet != nil:
 				n.quiet = r.Quiet
-			default:
+			case r.Error != "":
 				c.errs = append(c.errs, fmt.Errorf("%s: %s", n.name, r.Error))
 			}
 		})

@@ -6,6 +6,9 @@
 // check that fails and is not in there fails the test, and so does one that is in
 // there and passes.
 //
+// Programs that are authorized by themselves are so by package login, as in other programs. Where a person logs in for a token that is
+// bound to a key (DPoP), the client runs mcpactor login and mcpactor call.
+//
 // The client of the SDK plays the scenarios that are not about authorization, too: over the transports of a gateway.
 //
 // It also runs the suites for servers on mcpactor serve, in front of the server of the SDK

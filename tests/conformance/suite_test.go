@@ -66,12 +66,12 @@ func (e *expectation) check(t *testing.T, outcomes []outcome, said []byte) {
 	}
 }
 
-// buildClient builds the client, and returns the folder in which it is.
+// buildClient builds the client, and mcpactor, which it runs, and returns the folder in which they are.
 func buildClient(t *testing.T) (folder string) {
 	folder = t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), buildTimeout)
 	defer cancel()
-	said, err := exec.CommandContext(ctx, "go", "build", "-o", filepath.Join(folder, "client"), "./client").CombinedOutput()
+	said, err := exec.CommandContext(ctx, "go", "build", "-o", folder, "./client", "../../cmd/mcpactor").CombinedOutput()
 	require.NoError(t, err, "%s", said)
 	return folder
 }

@@ -1,8 +1,9 @@
 // Package real tests sessions on published MCP servers: the reference servers, Playwright's
 // server with a Chromium, and gateways and frameworks, over each transport that they speak. Some
 // are behind nginx. It also runs published clients on mcpactor serve in front of these servers, and tests the logins of the
-// program mcpactor, with the authorization server oidc-provider. The handles of servers
-// are declared as in docs/handles.md.
+// program mcpactor, and those of package login, with the authorization server oidc-provider: each way of a login, tokens
+// that are bound to a key, clocks that differ, and refresh tokens that are used twice. The handles of servers are declared as in
+// docs/handles.md.
 //
 // The script install installs the servers. The tests have the build tag real, and need
 // Linux:

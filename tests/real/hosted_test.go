@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"html"
 	"io"
@@ -30,16 +29,27 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/mcpactor/mcpactor/internal/freeport"
+	"github.com/mcpactor/mcpactor/internal/proof/prooftest"
 )
 
 // account is the name of the person who logs in.
 const account = "somebody"
 
+// hosting says how a server asks for a login.
+type hosting struct {
+	provider                    // Issuer, Audience and the clients that are always there are set by newHosted
+	proofs   *prooftest.Checker // that come with access tokens; nil takes tokens as they are
+	machines bool               // get tokens, too
+}
+
 // hosted is an MCP server that asks for a login at an authorization server, and the program mcpactor with a home of its own.
 type hosted struct {
 	*harness
-	url      string // of the MCP server
-	issuer   string
+	url      string     // of the MCP server
+	from     *authority // of its tokens, as its metadata says; guarded by moving
+	moving   sync.Mutex
+	proofs   *prooftest.Checker
+	machines *machines
 	redirect string // of the client "given"
 	program  string
 	config   string   // a file with the server
@@ -48,11 +58,11 @@ type hosted struct {
 	refused  sync.Map // access tokens that are valid, and that the MCP server refuses
 }
 
-// newHosted starts both servers. Access tokens last for some seconds.
-func newHosted(t *testing.T, seconds int) *hosted {
+// newHosted starts both servers.
+func newHosted(t *testing.T, w hosting) *hosted {
 	t.Helper()
 	h := newHarness(t)
-	o := &hosted{harness: h, program: h.mcpactor(), config: filepath.Join(h.dir, "servers.json")}
+	o := &hosted{harness: h, program: h.mcpactor(), config: filepath.Join(h.dir, "servers.json"), proofs: w.proofs}
 	mux := http.NewServeMux()
 	site := httptest.NewServer(mux)
 	h.t.Cleanup(func() {
@@ -66,20 +76,30 @@ func newHosted(t *testing.T, seconds int) *hosted {
 	address, err := freeport.Addr("127.0.0.1")
 	require.NoError(h.t, err)
 	o.redirect = "http://" + address + "/back"
-	script, err := filepath.Abs("servers/authorization.mjs")
-	require.NoError(h.t, err)
-	o.issuer = h.startRemote([]string{script}, map[string]string{"ACCESS_SECONDS": fmt.Sprint(seconds), "RESOURCE": o.url, "REDIRECT": o.redirect})
+	if w.machines {
+		o.machines = h.newMachines(w.Ahead)
+		w.Clients = append(w.Clients, o.machines.clients()...)
+		w.Trusted = []string{o.machines.issuer.URL, o.machines.identity.URL}
+	}
+	o.move(w.provider)
 
 	o.server = mcp.NewServer(&mcp.Implementation{Name: "hosted", Version: "1"}, nil)
 	mcp.AddTool(o.server, &mcp.Tool{Name: "who"}, func(_ context.Context, req *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: req.Extra.TokenInfo.UserID}}}, nil, nil
 	})
 	const metadata = "/.well-known/oauth-protected-resource/mcp"
-	mux.Handle(metadata, auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
-		Resource: o.url, AuthorizationServers: []string{o.issuer}, ScopesSupported: []string{"mcp"},
-	}))
+	mux.HandleFunc(metadata, func(w http.ResponseWriter, r *http.Request) {
+		auth.ProtectedResourceMetadataHandler(&oauthex.ProtectedResourceMetadata{
+			Resource: o.url, AuthorizationServers: []string{o.authority().URL}, ScopesSupported: []string{"mcp"}, DPOPBoundAccessTokensRequired: o.proofs != nil,
+		}).ServeHTTP(w, r)
+	})
 	protect := auth.RequireBearerToken(o.verify, &auth.RequireBearerTokenOptions{ResourceMetadataURL: site.URL + metadata, Scopes: []string{"mcp"}})
-	mux.Handle("/mcp", protect(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return o.server }, nil)))
+	handler := protect(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return o.server }, nil))
+	if o.proofs != nil {
+		o.proofs.Origin, o.proofs.Ahead = site.URL, time.Duration(w.Ahead)*time.Second
+		handler = o.bound(site.URL+metadata, handler)
+	}
+	mux.Handle("/mcp", handler)
 
 	// The browser of this machine notes what it is to open.
 	browser := "#!/bin/sh\nprintf %s \"$1\" > '" + h.dir + "/opening' && mv '" + h.dir + "/opening' '" + h.dir + "/opened'\n"
@@ -92,38 +112,82 @@ func newHosted(t *testing.T, seconds int) *hosted {
 	return o
 }
 
-// post sends a form to the authorization server.
-func (o *hosted) post(ctx context.Context, path string, form url.Values) (map[string]any, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, o.issuer+path, strings.NewReader(form.Encode()))
-	if err != nil {
-		return nil, err
+// move has tokens come from a new authorization server.
+func (o *hosted) move(p provider) {
+	o.t.Helper()
+	p.Audience = o.url
+	if p.AccessSeconds == 0 {
+		p.AccessSeconds = 3600
 	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	var answer map[string]any
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil && !errors.Is(err, io.EOF) {
-		return nil, err
-	}
-	return answer, nil
+	p.Clients = append([]map[string]any{
+		{"client_id": "given", "redirect_uris": []string{o.redirect}, "token_endpoint_auth_method": "none", "application_type": "native", "grant_types": []string{"authorization_code", "refresh_token"}},
+		{"client_id": "resource", "client_secret": "secret of the resource", "redirect_uris": []string{}, "response_types": []string{}, "grant_types": []string{}},
+	}, p.Clients...)
+	o.use(o.newAuthority(p))
 }
 
-// verify asks the authorization server whether a token is valid, and for this server.
+// use has tokens come from an authorization server.
+func (o *hosted) use(a *authority) {
+	o.moving.Lock()
+	defer o.moving.Unlock()
+	o.from = a
+}
+
+// authority returns where tokens come from.
+func (o *hosted) authority() *authority {
+	o.moving.Lock()
+	defer o.moving.Unlock()
+	return o.from
+}
+
+// introspect asks the authorization server about a token.
+func (o *hosted) introspect(ctx context.Context, token string) (map[string]any, error) {
+	return o.authority().post(ctx, "/token/introspection", url.Values{"token": {token}, "client_id": {"resource"}, "client_secret": {"secret of the resource"}})
+}
+
+// verify asks the authorization server whether a token is valid, and for this server. The user is the client, if there is no person.
 func (o *hosted) verify(ctx context.Context, token string, _ *http.Request) (*auth.TokenInfo, error) {
-	said, err := o.post(ctx, "/token/introspection", url.Values{"token": {token}, "client_id": {"resource"}, "client_secret": {"secret of the resource"}})
+	said, err := o.introspect(ctx, token)
 	if err != nil {
 		return nil, err
 	}
-	if _, refused := o.refused.Load(token); refused || said["active"] != true || said["aud"] != o.url {
+	_, bound := said["cnf"]
+	if _, refused := o.refused.Load(token); refused || said["active"] != true || said["aud"] != o.url || bound != (o.proofs != nil) {
 		return nil, auth.ErrInvalidToken
 	}
-	return &auth.TokenInfo{
-		UserID: said["sub"].(string), Scopes: strings.Fields(said["scope"].(string)),
-		Expiration: time.Unix(int64(said["exp"].(float64)), 0),
-	}, nil
+	user, person := said["sub"].(string)
+	if !person {
+		user = said["client_id"].(string)
+	}
+	return &auth.TokenInfo{UserID: user, Scopes: strings.Fields(said["scope"].(string)), Expiration: time.Unix(int64(said["exp"].(float64)), 0)}, nil
+}
+
+// bound passes requests on whose token is bound to the key of their proof. It refuses the others with a challenge for such a token.
+func (o *hosted) bound(metadata string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		refuse := func(code string) {
+			w.Header().Set("WWW-Authenticate", fmt.Sprintf(`DPoP error=%q, algs="ES256", resource_metadata=%q, scope="mcp"`, code, metadata))
+			http.Error(w, code, http.StatusUnauthorized)
+		}
+		w.Header().Set("Date", time.Now().Add(o.proofs.Ahead).UTC().Format(http.TimeFormat))
+		token, is := strings.CutPrefix(r.Header.Get("Authorization"), "DPoP ")
+		said, err := o.introspect(r.Context(), token)
+		if err != nil || !is || said["active"] != true {
+			refuse("invalid_token")
+			return
+		}
+		thumbprint, code := o.proofs.Check(w, r, token)
+		bound, _ := said["cnf"].(map[string]any)
+		switch {
+		case code != "":
+			refuse(code)
+		case bound["jkt"] != thumbprint:
+			refuse(prooftest.IsInvalid)
+		default:
+			r.Header.Set("Authorization", "Bearer "+token) // which the SDK's check takes
+			next.ServeHTTP(w, r)
+		}
+	})
 }
 
 // run runs the program to its end.
@@ -195,23 +259,23 @@ var (
 )
 
 // browse does what a person does in a browser: it logs in, consents, and comes back. It returns the last page.
-func (o *hosted) browse(address string, back func(*url.URL)) string {
-	o.t.Helper()
+func (h *harness) browse(address string, back func(*url.URL)) string {
+	h.t.Helper()
 	jar, err := cookiejar.New(nil)
-	require.NoError(o.t, err)
+	require.NoError(h.t, err)
 	transport := &http.Transport{}
 	defer transport.CloseIdleConnections()
 	browser := &http.Client{Jar: jar, Transport: transport, CheckRedirect: func(req *http.Request, _ []*http.Request) error {
-		if back != nil && !strings.HasPrefix(req.URL.String(), o.issuer) {
+		if back != nil && req.URL.Query().Has("code") {
 			back(req.URL)
 		}
 		return nil
 	}}
 	resp, err := browser.Get(address)
 	for range 5 {
-		require.NoError(o.t, err)
+		require.NoError(h.t, err)
 		data, err := io.ReadAll(resp.Body)
-		require.NoError(o.t, err)
+		require.NoError(h.t, err)
 		resp.Body.Close()
 		form := action.FindSubmatch(data)
 		if form == nil {
@@ -222,11 +286,11 @@ func (o *hosted) browse(address string, back func(*url.URL)) string {
 			fields.Set(string(field[1]), html.UnescapeString(string(field[2])))
 		}
 		to, err := resp.Request.URL.Parse(html.UnescapeString(string(form[1])))
-		require.NoError(o.t, err)
+		require.NoError(h.t, err)
 		resp, err = browser.PostForm(to.String(), fields)
-		require.NoError(o.t, err)
+		require.NoError(h.t, err)
 	}
-	require.Fail(o.t, "the pages of the login do not end")
+	require.Fail(h.t, "the pages of the login do not end")
 	return ""
 }
 
@@ -266,6 +330,6 @@ func (o *hosted) kept() (k kept) {
 // revoke ends the login at the authorization server.
 func (o *hosted) revoke() {
 	o.t.Helper()
-	_, err := o.post(context.Background(), "/token/revocation", url.Values{"token": {o.kept().Token.Refresh}, "client_id": {o.kept().Client.ClientID}})
+	_, err := o.authority().post(context.Background(), "/token/revocation", url.Values{"token": {o.kept().Token.Refresh}, "client_id": {o.kept().Client.ClientID}})
 	require.NoError(o.t, err)
 }

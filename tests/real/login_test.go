@@ -21,7 +21,7 @@ import (
 )
 
 func TestLoginIsKeptForAllProcesses(t *testing.T) {
-	o := newHosted(t, 3600)
+	o := newHosted(t, hosting{})
 	_, stderr, status := o.call()
 	require.Equal(t, 1, status)
 	require.Contains(t, stderr, "nobody has logged in; run: mcpactor login --config "+o.config+" hosted")
@@ -61,7 +61,7 @@ func TestLoginIsKeptForAllProcesses(t *testing.T) {
 }
 
 func TestClientThatIsRegisteredIsUsed(t *testing.T) {
-	o := newHosted(t, 3600)
+	o := newHosted(t, hosting{})
 	stderr, _, status := o.login(nil, "--client-id", "given", "--redirect", o.redirect)
 	require.Zero(t, status, stderr)
 	require.Equal(t, "given", o.kept().Client.ClientID)
@@ -72,7 +72,7 @@ func TestClientThatIsRegisteredIsUsed(t *testing.T) {
 
 // The client is in the file, as VS Code and others write it.
 func TestClientInAFileIsUsed(t *testing.T) {
-	o := newHosted(t, 3600)
+	o := newHosted(t, hosting{})
 	require.NoError(t, os.WriteFile(o.config, fmt.Appendf(nil, `{"mcpServers": {"hosted": {"url": %q, "oauth": {"clientId": "given", "redirectUri": %q}}}}`, o.url, o.redirect), 0o600))
 	stderr, _, status := o.login(nil, "--config", o.config)
 	require.Zero(t, status, stderr)
@@ -124,7 +124,7 @@ func (l *lines) end() error {
 func TestTokensAreRefreshedInALongRun(t *testing.T) {
 	for refused, seconds := range map[bool]int{false: 3, true: 3600} {
 		t.Run(fmt.Sprintf("refused=%v", refused), func(t *testing.T) {
-			o := newHosted(t, seconds)
+			o := newHosted(t, hosting{provider: provider{AccessSeconds: seconds}})
 			stderr, _, status := o.login(nil)
 			require.Zero(t, status, stderr)
 			l := o.exec()
@@ -160,7 +160,7 @@ func TestTokensAreRefreshedInALongRun(t *testing.T) {
 
 // A refresh token that two processes use ends the login at this authorization server.
 func TestProcessesDoNotDestroyEachOthersTokens(t *testing.T) {
-	o := newHosted(t, 3)
+	o := newHosted(t, hosting{provider: provider{AccessSeconds: 3}})
 	stderr, _, status := o.login(nil)
 	require.Zero(t, status, stderr)
 	var all sync.WaitGroup
@@ -188,7 +188,7 @@ func TestProcessesDoNotDestroyEachOthersTokens(t *testing.T) {
 }
 
 func TestAnswersThatAreNotOfThisLoginAreRefused(t *testing.T) {
-	o := newHosted(t, 3600)
+	o := newHosted(t, hosting{})
 	change := func(u *url.URL, name, value string) {
 		query := u.Query()
 		query.Set(name, value)
@@ -215,7 +215,7 @@ func TestAnswersThatAreNotOfThisLoginAreRefused(t *testing.T) {
 }
 
 func TestServeOpensTheBrowserOnce(t *testing.T) {
-	o := newHosted(t, 3600)
+	o := newHosted(t, hosting{})
 	ctx, cancel := context.WithDeadline(context.Background(), o.limit)
 	defer cancel()
 	changed := make(chan struct{}, 10)
@@ -268,7 +268,7 @@ func TestServeOpensTheBrowserOnce(t *testing.T) {
 }
 
 func TestTokensAreNotOnTheDebugPage(t *testing.T) {
-	o := newHosted(t, 3600)
+	o := newHosted(t, hosting{})
 	stderr, _, status := o.login(nil)
 	require.Zero(t, status, stderr)
 	cmd := exec.Command(o.program, "serve", "--config", o.config, "--listen", "127.0.0.1:0")

@@ -2,14 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
+	"crypto"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/auth"
-	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
+
+	"github.com/mcpactor/mcpactor/login"
 )
 
 const (
@@ -26,22 +29,25 @@ var web = &http.Client{
 
 // authorized returns the scenario of an agent that has to be authorized to use the
 // server.
-func authorized(name string, known knowledge) (scenario, error) {
+func authorized(name string, known knowledge) scenario {
 	s := scenario{
 		first: commands(listTools(), callTool("test-tool", nil)),
 		login: known.byUser,
 	}
 	switch name {
-	case "auth/client-credentials-basic":
+	case "auth/client-credentials-basic", "auth/client-credentials-jwt":
 		s.login = known.byItself
+	case "auth/cross-app-access-complete-flow", "auth/enterprise-managed-authorization":
+		s.login = known.byProvider
+	case "auth/wif-jwt-bearer":
+		s.login = known.byWorkload
+	case "auth/dpop", "auth/dpop-nonce":
+		s.program = true
 	case "auth/scope-retry-limit", "auth/resource-mismatch", "auth/metadata-issuer-mismatch",
 		"auth/iss-supported-missing", "auth/iss-wrong-issuer", "auth/iss-unexpected", "auth/iss-normalized":
 		s.refused = true
-	case "auth/client-credentials-jwt", "auth/cross-app-access-complete-flow", "auth/enterprise-managed-authorization",
-		"auth/dpop", "auth/dpop-nonce", "auth/wif-jwt-bearer":
-		return scenario{}, errors.New("the SDK has no handler that can do this")
 	}
-	return s, nil
+	return s
 }
 
 // credentials are those that the client was given beforehand; nil if it was given none.
@@ -84,7 +90,43 @@ func visit(ctx context.Context, args *auth.AuthorizationArgs) (*auth.Authorizati
 	return &auth.AuthorizationResult{Code: said.Get("code"), State: said.Get("state"), Iss: said.Get("iss")}, nil
 }
 
+// client is how the agent is registered at the authorization server.
+func (k knowledge) client() (c login.Client, err error) {
+	c = login.Client{ID: k.ClientID, Secret: k.ClientSecret}
+	if block, _ := pem.Decode([]byte(k.PrivateKey)); block != nil {
+		key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+		if err != nil {
+			return c, err
+		}
+		c.Key, _ = key.(crypto.Signer)
+	}
+	return c, nil
+}
+
 // byItself has the agent authorized by what it was given beforehand.
 func (k knowledge) byItself() (auth.OAuthHandler, error) {
-	return extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{Credentials: k.credentials(), HTTPClient: web})
+	client, err := k.client()
+	if err != nil {
+		return nil, err
+	}
+	return login.New(login.Config{Grant: login.ClientCredentials{Client: client}})
+}
+
+// byProvider has the agent authorized by the identity provider at which the user has logged in.
+func (k knowledge) byProvider() (auth.OAuthHandler, error) {
+	client, err := k.client()
+	if err != nil {
+		return nil, err
+	}
+	return login.New(login.Config{Grant: login.Enterprise{
+		Provider: k.Provider, ProviderClient: login.Client{ID: k.ProviderClientID}, Client: client,
+		IDToken: func(context.Context) (string, error) { return k.IDToken, nil },
+	}})
+}
+
+// byWorkload has the agent authorized by the identity that its platform gives it.
+func (k knowledge) byWorkload() (auth.OAuthHandler, error) {
+	return login.New(login.Config{Grant: login.WorkloadIdentity{
+		Client: login.Client{ID: k.ClientID}, Token: func(context.Context) (string, error) { return k.WorkloadToken, nil },
+	}})
 }

@@ -2,6 +2,8 @@
 // agent does what the scenario is about: it sends commands to a supervisor, of which
 // the suite's server is the only server.
 //
+// The program mcpactor, in the same folder, does it where a person has to log in for a token that is bound to a key.
+//
 // With the argument "server" or "tools", the client of the SDK does it instead, over that
 // transport of a gateway.
 //
@@ -15,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -34,6 +37,10 @@ const (
 )
 
 func main() {
+	run := run
+	if filepath.Base(os.Args[0]) == browser {
+		run = browse
+	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "conformance client:", err)
 		os.Exit(1)
@@ -54,6 +61,9 @@ func run() error {
 	s, err := find(name, known)
 	if err != nil {
 		return err
+	}
+	if s.program {
+		return byProgram(os.Args[len(os.Args)-1])
 	}
 	way := ""
 	if len(os.Args) > 2 {

@@ -31,13 +31,20 @@ type scenario struct {
 	form map[string]any
 	// login returns what authorizes the agent to use the server; nil is nothing.
 	login func() (auth.OAuthHandler, error)
+	// program says that the program mcpactor plays it, and not an agent.
+	program bool
 }
 
 // knowledge is what the suite tells about a scenario beforehand.
 type knowledge struct {
-	ClientID     string `json:"client_id"`
-	ClientSecret string `json:"client_secret"`
-	ToolCalls    []struct {
+	ClientID         string `json:"client_id"`
+	ClientSecret     string `json:"client_secret"`
+	PrivateKey       string `json:"private_key_pem"`
+	Provider         string `json:"idp_issuer"`
+	ProviderClientID string `json:"idp_client_id"`
+	IDToken          string `json:"idp_id_token"`
+	WorkloadToken    string `json:"valid_jwt"`
+	ToolCalls        []struct {
 		Name      string         `json:"name"`
 		Arguments map[string]any `json:"arguments"`
 	} `json:"toolCalls"`
@@ -80,7 +87,7 @@ func find(name string, known knowledge) (scenario, error) {
 		return scenario{first: commands(listTools()), then: echoSchema}, nil
 	}
 	if strings.HasPrefix(name, "auth/") {
-		return authorized(name, known)
+		return authorized(name, known), nil
 	}
 	return scenario{}, fmt.Errorf("%q is no scenario that is known here", name)
 }

@@ -38,6 +38,7 @@ var rare = map[string]bool{
 	"a call is replayed although it may not be":                       true, // TestLostCallIsReplayedWhenThatIsSafe
 	"the store has another generation than callers":                   true, // it needs a bug as a session opens: see TestTheStoreHasTheGenerationOfASessionThatHadABugAsItOpened
 	"a place keeps its turn":                                          true, // it needs three places that wait and have permits: see TestPlacesTakeTurns
+	"processes that count for themselves share their numbers":         true, // the simulation of handles has one process: see TestEachProcessCountsForItself
 }
 
 // A line of a simulation that has found something, and of tests that have failed.

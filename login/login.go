@@ -107,7 +107,9 @@ func (l *Login) Keep(ctx context.Context, r *Record) error {
 		return err
 	}
 	defer claim.Release()
-	return l.save(ctx, claim, r)
+	own := *r
+	own.signs, _ = r.signer() // a key that cannot be read is an error when it is used
+	return l.save(ctx, claim, &own)
 }
 
 // Kept returns what is kept, or nil.

@@ -33,6 +33,8 @@ type Record struct {
 	Token *oauth2.Token
 	// Key is the private key that Token is bound to (DPoP, RFC 9449), as a JWK. It is empty for a bearer token.
 	Key json.RawMessage `json:",omitempty"`
+
+	signs crypto.Signer // Key, once it has been read
 }
 
 // validate returns an error for what cannot be kept, because it could not be used.
@@ -61,10 +63,10 @@ func (r *Record) String() string {
 // Format writes String for every verb: "%#v" would show the token.
 func (r *Record) Format(s fmt.State, _ rune) { io.WriteString(s, r.String()) } //nolint:errcheck // fmt has nowhere to report it
 
-// signer returns the key that the token is bound to, or nil.
+// signer returns the key that the token is bound to, or nil. It is asked for each request.
 func (r *Record) signer() (crypto.Signer, error) {
-	if len(r.Key) == 0 {
-		return nil, nil
+	if len(r.Key) == 0 || r.signs != nil {
+		return r.signs, nil
 	}
 	key, _, err := proof.ParseKey(r.Key)
 	return key, err
@@ -88,8 +90,10 @@ func decode(data []byte) (*Record, error) {
 	if err == nil && r.Client == nil {
 		err = errors.New("it has no client")
 	}
-	if _, wrong := r.signer(); err == nil && wrong != nil {
-		err = errors.New("its key is none")
+	if err == nil {
+		if r.signs, err = r.signer(); err != nil {
+			err = errors.New("its key is none")
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the login that is kept cannot be read: %w", err)

@@ -115,6 +115,7 @@ func (l *Login) grant(ctx context.Context, kept *Record, w *wanted) (renewed *Re
 	}
 	switch {
 	case strings.EqualFold(renewed.Token.Type(), "DPoP"):
+		renewed.signs = key
 		renewed.Key, err = proof.FormatKey(key)
 	case w.bound:
 		err = &mcpbridge.Error{

@@ -1,6 +1,10 @@
 package login
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/mcpactor/mcpactor/internal/oauthresource"
+)
 
 // step is what is done to have a token.
 type step int
@@ -32,7 +36,7 @@ func decide(kept *Record, refused string, automatic bool) step {
 func issuerOf(named []string, registered, before string) (issuer string, ok bool) {
 	for _, known := range []string{registered, before} {
 		if known != "" {
-			i := slices.IndexFunc(named, func(one string) bool { return sameIssuer(one, known) })
+			i := slices.IndexFunc(named, func(one string) bool { return oauthresource.SameIssuer(one, known) })
 			if i < 0 {
 				return known, false
 			}

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 	"golang.org/x/oauth2"
 
+	"github.com/mcpactor/mcpactor/internal/oauthresource"
 	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/mcpbridge"
 )
@@ -24,12 +24,9 @@ func hasEnded(err error) bool {
 	return slices.Contains([]string{"invalid_grant", "invalid_client", "unauthorized_client"}, codeOf(err))
 }
 
-// errorCode matches the codes of OAuth. What else an authorization server sends in their place is not shown.
-var errorCode = regexp.MustCompile(`^[a-z_]{1,64}$`)
-
 // codeOf returns the code of OAuth with which an authorization server has refused, or nothing.
 func codeOf(err error) string {
-	if answer, ok := errors.AsType[*oauth2.RetrieveError](err); ok && errorCode.MatchString(answer.ErrorCode) {
+	if answer, ok := errors.AsType[*oauth2.RetrieveError](err); ok && oauthresource.IsErrorCode(answer.ErrorCode) {
 		return answer.ErrorCode
 	}
 	return ""
@@ -110,9 +107,4 @@ func union(one, two []string) []string {
 	all := slices.Concat(one, two)
 	slices.Sort(all)
 	return slices.Compact(all)
-}
-
-// sameIssuer compares as the SDK does: a slash at the end makes no difference.
-func sameIssuer(one, two string) bool {
-	return strings.TrimSuffix(one, "/") == strings.TrimSuffix(two, "/")
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/oauth2"
 
+	"github.com/mcpactor/mcpactor/internal/oauthresource"
 	"github.com/mcpactor/mcpactor/internal/proof"
 	"github.com/mcpactor/mcpactor/internal/visible"
 	"github.com/mcpactor/mcpactor/mcpbridge"
@@ -89,7 +90,7 @@ func (l *Login) grant(ctx context.Context, kept *Record, w *wanted) (renewed *Re
 	c := l.cfg.Grant.registered()
 	if w == nil {
 		// What is kept may be of an earlier configuration: the credentials go to the issuer of this one only.
-		if kept == nil || kept.Issuer == "" || c.Issuer != "" && !sameIssuer(c.Issuer, kept.Issuer) {
+		if kept == nil || kept.Issuer == "" || c.Issuer != "" && !oauthresource.SameIssuer(c.Issuer, kept.Issuer) {
 			return nil, nil // the MCP server has not said yet what it asks for
 		}
 		w = &wanted{resource: kept.Resource, issuer: kept.Issuer, scopes: kept.scopes(), bound: len(kept.Key) > 0}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
@@ -88,7 +89,7 @@ func places(issuer *url.URL) (all []*url.URL) {
 // check returns an error unless the metadata is that of an issuer (RFC 8414, section 3.3) and its endpoints can be used. A slash at
 // the end of the issuer makes no difference, as in the SDK.
 func (s *Server) check(issuer string) error {
-	if strings.TrimSuffix(s.Issuer, "/") != strings.TrimSuffix(issuer, "/") {
+	if !SameIssuer(s.Issuer, issuer) {
 		return fmt.Errorf("its metadata is that of the issuer %s", visible.Detail(s.Issuer))
 	}
 	for _, e := range []struct{ name, at string }{
@@ -107,6 +108,16 @@ func (s *Server) check(issuer string) error {
 	}
 	return nil
 }
+
+// SameIssuer compares issuers as the SDK does: a slash at the end makes no difference.
+func SameIssuer(one, two string) bool {
+	return strings.TrimSuffix(one, "/") == strings.TrimSuffix(two, "/")
+}
+
+var errorCode = regexp.MustCompile(`^[a-z_]{1,64}$`)
+
+// IsErrorCode reports whether a text is a code of OAuth. What else comes in its place is not shown: it may have secrets.
+func IsErrorCode(text string) bool { return errorCode.MatchString(text) }
 
 // CheckURL returns an error unless a URL can be that of an authorization server: over https, or on this machine.
 func CheckURL(address string) error {

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/url"
 	"os/exec"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -224,15 +223,12 @@ func (a *authorization) config(fetch auth.AuthorizationCodeFetcher) *auth.Author
 	return c
 }
 
-// errorCode matches the codes of OAuth. What else a browser brings is not shown.
-var errorCode = regexp.MustCompile(`^[a-z_]{1,64}$`)
-
 // wait waits for the browser to come back.
 func (a *authorization) wait(ctx context.Context) (*auth.AuthorizationResult, error) {
 	select {
 	case answer := <-a.answers:
 		switch code := answer.Get("error"); {
-		case errorCode.MatchString(code):
+		case oauthresource.IsErrorCode(code):
 			return nil, fmt.Errorf("the authorization server refuses: %s", code)
 		case answer.Get("code") == "":
 			return nil, errors.New("the authorization server refuses")
